@@ -14,8 +14,8 @@ import (
 // It is comparable with ==, its zero value is 0, and in JSON it is a string of digits.
 type Amount struct{ u uint256.Int }
 
-// MaxTransfer is the largest single transfer that is taken in (2^240−1 base units). Sums of fewer than
-// 65,536 such transfers cannot overflow an Amount, so that adding amounts that came from a network is safe.
+// MaxTransfer is the largest single transfer that is recorded (2^240−1 base units). The sum of fewer than
+// 65,536 such transfers cannot overflow an Amount. So amounts from a network can be added safely.
 var MaxTransfer = func() Amount {
 	var a Amount
 	a.u.SetAllOne().Rsh(&a.u, 16)
@@ -76,7 +76,7 @@ func MustAmount(s string) Amount {
 	return a
 }
 
-// AmountFromBig converts n, or answers fault.Invalid when n is negative or above 2^256−1.
+// AmountFromBig converts n. A negative n, or one above 2^256−1, is fault.Invalid.
 func AmountFromBig(n *big.Int) (Amount, error) {
 	var a Amount
 	if n == nil || n.Sign() < 0 || a.u.SetFromBig(n) {
@@ -131,8 +131,8 @@ func (a Amount) Cmp(b Amount) int { return a.u.Cmp(&b.u) }
 // Less reports a < b.
 func (a Amount) Less(b Amount) bool { return a.u.Lt(&b.u) }
 
-// Add returns a+b. It panics on overflow, which amounts up to MaxTransfer cannot cause; use AddOK for
-// anything that a caller could have made up.
+// Add returns a+b. It panics on overflow, which amounts up to MaxTransfer cannot cause; use AddOK for amounts
+// from an untrusted caller.
 func (a Amount) Add(b Amount) Amount {
 	sum, ok := a.AddOK(b)
 	if !ok {
@@ -172,7 +172,7 @@ func (a Amount) SubFloor(b Amount) Amount {
 	return a.Sub(b)
 }
 
-// Mul returns a·n and panics on overflow: for fee arithmetic (gas × price), whose factors are bounded.
+// Mul returns a·n and panics on overflow. It is for fee arithmetic (gas × price), whose factors are bounded.
 func (a Amount) Mul(n uint64) Amount {
 	var c Amount
 

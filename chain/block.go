@@ -36,10 +36,10 @@ type Block struct {
 	Parent string
 	// Transfers are in chain order. Failed transactions and amounts of 0 are left out.
 	Transfers []Transfer
-	// Spent is what the block's transactions use up, failed ones included, and on networks without nonces
-	// who signed them. It is complete: what it does not list was not in the block.
+	// Spent are the spends of the block's transactions, failed ones included. On networks without nonces they
+	// show who signed the transactions. The list is complete: a spend that is not in it was not in the block.
 	Spent []Spend
-	// Unread are transactions whose transfers the node cannot show. The others are complete. They are read
+	// Unread are transactions whose transfers the node cannot show; all others are complete. They are read
 	// again later; see Unread.
 	Unread []Unread
 	// Unverified says why the block's contents could not be checked against its header, such as
@@ -48,32 +48,32 @@ type Block struct {
 	Unverified string
 }
 
-// Unread names something that could not be read. It holds up nothing else, is read again until it can be, and is
-// shown in the health report meanwhile.
+// Unread describes transfers that could not be read. It blocks nothing else. It is read again until that
+// succeeds, and the health report shows it meanwhile.
 type Unread struct {
-	// Address is whose transfers are incomplete; empty for a transaction of a whole block.
+	// Address is the address whose transfers are incomplete; empty for a transaction of a whole block.
 	Address Address
-	// Height is that of the first block in which something may be missing.
+	// Height is the height of the first block in which something may be missing.
 	Height uint64
-	// TxHash is the transaction that cannot be read; empty when it is not known which is missing.
+	// TxHash is the transaction that cannot be read; empty when it is not known which one is missing.
 	TxHash string
-	// Why says what is wrong; empty when there is merely more to read.
+	// Why is the reason; empty if there is simply more to read.
 	Why string
 }
 
-// Spend is what a transaction uses up for good, so that no other transaction of the same chain can:
-// an output on networks that spend outputs, a number of its sender on networks that count an
-// account's transactions.
+// Spend is something that a transaction uses up for good, so that no other transaction of the same chain can
+// use it. That is an output on networks that spend outputs, or a nonce of its sender on networks that count
+// an account's transactions.
 type Spend struct {
 	// Outpoint is zero on account networks.
 	Outpoint Outpoint `json:"outpoint"`
 	// Sender and Nonce are zero on networks that spend outputs.
 	Sender Address `json:"sender,omitempty"`
 	Nonce  uint64  `json:"nonce,omitempty"`
-	// Value is what the nonce account Sender held, of a DurableNonce; empty elsewhere.
+	// Value is the value that the nonce account Sender held, for a DurableNonce; empty elsewhere.
 	Value string `json:"value,omitempty"`
 	By    string `json:"by"` // hash of the transaction
-	// Shared is set on networks whose accounts have no nonce (Solana, Tron): the row says that Sender
+	// Shared is set on networks whose accounts have no nonce (Solana, Tron). Such a row states that Sender
 	// signed By, and excludes no other transaction.
 	Shared bool `json:"shared,omitempty"`
 	// Failed is set when the transaction is in the block and its execution failed. It is false in a pool.
@@ -84,7 +84,7 @@ type Spend struct {
 type PoolTx struct {
 	TxHash    string
 	Transfers []Transfer
-	// Spent is what it will use up; see Block.Spent.
+	// Spent are its spends once it is in a block; see Block.Spent.
 	Spent []Spend
 }
 
@@ -97,6 +97,6 @@ type FoundTx struct {
 	Transfers []Transfer
 	// Failed is set when it was included and its execution failed.
 	Failed bool
-	// Spent is what it uses up; see Block.Spent.
+	// Spent are its spends; see Block.Spent.
 	Spent []Spend
 }

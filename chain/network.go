@@ -31,15 +31,15 @@ const (
 	RuleFinalized     Rule = "finalized"
 )
 
-// Tier asks for more confirmations from a value on.
+// Tier requires more confirmations from a value on.
 type Tier struct {
 	// FromUSD is the smallest sum, in USD, that this tier applies to.
 	FromUSD decimal.Decimal
-	// Confirmations is how many blocks such a sum waits for, counting its own block as 1.
+	// Confirmations is the number of blocks that such a sum waits for, counting its own block as 1.
 	Confirmations uint64
 }
 
-// Network describes one network: what the API shows of it and how payments on it confirm.
+// Network describes one network: its fields in the API and how payments on it confirm.
 type Network struct {
 	// Slug is the network's name in the API, 2 to 32 of a-z and 0-9 with single hyphens between them: "ethereum",
 	// "base-sepolia".
@@ -59,24 +59,26 @@ type Network struct {
 	ExplorerTxURL, ExplorerAddressURL string
 	// Rule says when a payment confirms.
 	Rule Rule
-	// Confirmations is how many blocks a payment needs under RuleConfirmations, its own block counting as
-	// 1, and the fall-back depth under the other rules when finality cannot be read.
+	// Confirmations is the number of blocks that a payment needs under RuleConfirmations, its own block
+	// counting as 1. Under the other rules it is the fall-back depth when finality cannot be read.
 	Confirmations uint64
-	// Fallback is how old a block has to be as well, by the times of blocks, under RuleSafe and RuleFinalized when
-	// finality cannot be read: a network that speeds up makes Confirmations sooner. 0 asks for Confirmations alone.
+	// Fallback is the age, by the times of blocks, that a block must have in addition under RuleSafe and
+	// RuleFinalized when finality cannot be read. A network that speeds up reaches Confirmations sooner. 0
+	// requires Confirmations alone.
 	Fallback time.Duration
-	// Tiers ask for more confirmations from a value on; ascending by FromUSD, without fewer confirmations than the
-	// one before or the network, may be empty.
+	// Tiers require more confirmations from a value on. They ascend by FromUSD; none has fewer confirmations
+	// than the one before it or the network. May be empty.
 	Tiers []Tier
-	// EstimatedConfirmation is the expected time from sending to confirmed; 0 when there is no figure.
+	// EstimatedConfirmation is the expected time from sending to confirmed; 0 if it is not known.
 	EstimatedConfirmation time.Duration
-	// BlockTime is the usual time between blocks, for display: what depends on the pace of a network measures it.
+	// BlockTime is the usual time between blocks, for display. Code that depends on a network's pace measures
+	// it.
 	BlockTime time.Duration
-	// FaucetURL is where test coins are had; test networks only.
+	// FaucetURL is a page that gives test coins; test networks only.
 	FaucetURL string
 	// Livemode is true for networks whose coins are worth money.
 	Livemode bool
-	// Assets are what invoices and payouts may use here; the one of kind Native is the fee coin.
+	// Assets can be used by invoices and payouts on the network; the one of kind Native is the fee coin.
 	Assets []Asset
 }
 
@@ -120,9 +122,8 @@ func (n Network) AssetByID(id string) (Asset, bool) {
 	return Asset{}, false
 }
 
-// With returns a copy of the network whose assets are complete: each one's id, network and mode are set
-// from the network, and Dust is lowered to MinAmount. Drivers call it once on the network they were
-// configured with.
+// With returns a copy of the network with complete assets: it sets each one's id, network and mode from the
+// network, and lowers Dust to MinAmount. Drivers call it once on the network that they are configured with.
 func (n Network) With(assets ...Asset) Network {
 	all := make([]Asset, 0, len(n.Assets)+len(assets))
 	for _, a := range append(append(all, n.Assets...), assets...) {
@@ -168,16 +169,17 @@ type Asset struct {
 	Kind AssetKind
 	// Contract is the token's contract or mint in canonical form; empty for the native coin.
 	Contract Address
-	// Decimals is how many base units make one unit: 10^Decimals.
+	// Decimals is the exponent of a unit: one unit is 10^Decimals base units.
 	Decimals uint8
 	// MinAmount is the smallest amount an invoice option may ask for, in base units.
 	MinAmount Amount
 	// Dust is the smallest transfer that is a payment by itself, in base units, at most MinAmount. Smaller
-	// ones are kept until their sum reaches it or completes an invoice. Defaults to 0: there is no dust.
+	// transfers are kept until their sum reaches it or completes an invoice. Defaults to 0: every transfer is
+	// a payment.
 	Dust Amount
-	// Price is the symbol under which price sources quote the asset; Symbol when empty.
+	// Price is the symbol under which price sources quote the asset. Defaults to Symbol.
 	Price string
-	// Livemode is the network's.
+	// Livemode is that of the network.
 	Livemode bool
 }
 

@@ -23,10 +23,10 @@ type served struct {
 	network Network
 }
 
-// NewRegistry checks the drivers' networks and returns them as a set. Slugs, ids and (network, symbol) must be
-// unique, and each network has exactly one native asset.
+// NewRegistry checks the drivers' networks and returns them as a set. Slugs, ids and (network, symbol) must
+// be unique, and each network must have exactly one native asset.
 //
-// Errors: fault.Invalid with code network_invalid; it names the network and says what to set.
+// Errors: fault.Invalid with code network_invalid; its text names the network and the field to set.
 func NewRegistry(drivers ...Driver) (*Registry, error) { // spec D1.3
 	r := &Registry{bySlug: make(map[string]served, len(drivers))}
 	ids := map[string]string{}
@@ -53,7 +53,7 @@ func NewRegistry(drivers ...Driver) (*Registry, error) { // spec D1.3
 	return r, nil
 }
 
-// checkNetwork checks a network by itself, and that no id of it is among ids, to which it adds its own.
+// checkNetwork checks a network by itself, and that its ids are not in ids. It adds them to ids.
 func checkNetwork(n Network, ids map[string]string) error {
 	problem := cmp.Or(n.problem(), n.tierProblem(), n.linkProblem(), n.assetProblem(ids))
 	if problem == "" {
@@ -66,7 +66,7 @@ func checkNetwork(n Network, ids map[string]string) error {
 // slugPattern matches names that need no escaping in a URL, a query parameter and a list with commas.
 var slugPattern = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// problem says what is wrong with a network's own fields and what they have to be; "" when nothing is.
+// problem describes what is wrong with a network's own fields and how to set them; "" if nothing is.
 func (n Network) problem() string {
 	switch {
 	case len(n.Slug) < 2 || len(n.Slug) > 32 || !slugPattern.MatchString(n.Slug):
@@ -84,7 +84,7 @@ func (n Network) problem() string {
 	return ""
 }
 
-// tierProblem says what is wrong with the tiers.
+// tierProblem describes what is wrong with the tiers.
 func (n Network) tierProblem() string {
 	before := Tier{Confirmations: n.Confirmations}
 	for _, t := range n.Tiers {
@@ -102,7 +102,7 @@ func (n Network) tierProblem() string {
 	return ""
 }
 
-// linkProblem says what is wrong with the links that pages show.
+// linkProblem describes what is wrong with the links that pages show.
 func (n Network) linkProblem() string {
 	for _, link := range []struct{ field, url, contains string }{
 		{"ExplorerTxURL", n.ExplorerTxURL, "{txHash}"},
@@ -123,7 +123,8 @@ func (n Network) linkProblem() string {
 	return ""
 }
 
-// assetProblem says what is wrong with the assets, or which id is already among ids. It adds the network's.
+// assetProblem describes what is wrong with the assets, or which id is already in ids. It adds the network's
+// ids to ids.
 func (n Network) assetProblem(ids map[string]string) string {
 	if other, taken := ids[n.ID()]; taken {
 		return fmt.Sprintf("its CAIP-2 name %s is also that of %s", n.CAIP2, other)
@@ -171,15 +172,15 @@ func (r *Registry) Driver(slug string) (Driver, error) {
 	return nil, fault.New(fault.NotFound, "network_unknown", "network %q is not enabled here", slug)
 }
 
-// Network returns a network by its slug; ok is false when it is not enabled. Its slices are those of every call: they
-// are not to be changed.
+// Network returns a network by its slug; ok is false when it is not enabled. All calls return the same
+// slices, so callers must not change them.
 func (r *Registry) Network(slug string) (n Network, ok bool) {
 	s, ok := r.bySlug[slug]
 
 	return s.network, ok
 }
 
-// Networks returns the networks of one mode, by slug. Their slices are not to be changed.
+// Networks returns the networks of one mode, ordered by slug. Callers must not change their slices.
 func (r *Registry) Networks(livemode bool) []Network {
 	var out []Network
 
@@ -192,7 +193,7 @@ func (r *Registry) Networks(livemode bool) []Network {
 	return out
 }
 
-// Drivers returns all drivers, by slug.
+// Drivers returns all drivers, ordered by slug.
 func (r *Registry) Drivers() []Driver {
 	out := make([]Driver, 0, len(r.slugs))
 	for _, s := range r.slugs {
@@ -202,7 +203,7 @@ func (r *Registry) Drivers() []Driver {
 	return out
 }
 
-// Assets returns every asset of one mode, by id.
+// Assets returns every asset of one mode, ordered by id.
 func (r *Registry) Assets(livemode bool) []Asset {
 	var out []Asset
 	for _, n := range r.Networks(livemode) {
@@ -214,8 +215,8 @@ func (r *Registry) Assets(livemode bool) []Asset {
 	return out
 }
 
-// AssetByID returns an asset and the native coin of its network. What is not enabled is fault.NotFound
-// with code network_unknown or asset_unknown.
+// AssetByID returns an asset and the native coin of its network. If either is not enabled, the error is
+// fault.NotFound with code network_unknown or asset_unknown.
 func (r *Registry) AssetByID(network, assetID string) (asset, native Asset, err error) {
 	n, ok := r.Network(network)
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Role says what a key is for.
+// Role is the purpose of a key.
 type Role string
 
 // The roles. A deposit key belongs to one option or deposit address, a master key to one account.
@@ -16,8 +16,8 @@ const (
 	RoleMaster  Role = "master"
 )
 
-// KeyRef names a key without saying what it is: the key space, the role, and an index within both.
-// The master wallet of an account has the account's index.
+// KeyRef identifies a key without revealing it: the key space, the role, and an index within both. The master
+// wallet of an account has the account's index.
 type KeyRef struct {
 	Family   Family `json:"family"`
 	Livemode bool   `json:"livemode"`
@@ -63,41 +63,41 @@ type Payload struct {
 	Taproot bool
 }
 
-// Intent describes to a signer's policy what the transaction is for. It comes from stored records, not
-// from a request.
+// Intent describes the purpose of a transaction to a signer's policy. It comes from stored records, not from
+// a request.
 type Intent struct {
 	// Kind is the wallet.Kind: payout, topup, delegate, undelegate, fee, sweep, bump, cancel or recovery.
 	Kind string
-	// ObjectID is what wants the transaction. Several payouts may be paid by one: then it is the
+	// ObjectID is the object that needs the transaction. If the transaction pays several payouts, it is the
 	// oldest of them.
 	ObjectID  string
 	AccountID string
 	Outputs   []Output
-	// ObjectIDs has, for each of Outputs, the object that it is paid for: a policy that looks
-	// payouts up looks at all of these. A payout whose batch was refused is asked for again alone.
+	// ObjectIDs has, for each of Outputs, the object that it is paid for. A policy that looks payouts up must
+	// look at all of these. If a batch is refused, each of its payouts is requested again alone.
 	ObjectIDs []string
 	MaxFee    Amount
 }
 
-// SignRequest is everything a policy needs to decide.
+// SignRequest holds everything that a policy needs to decide.
 type SignRequest struct {
 	Network  string // slug
 	Unsigned []byte // the driver's form of the whole transaction
 	Payloads []Payload
 	Intent   Intent
-	// Decoded is what Unsigned does, read from its bytes and compared with Intent; nil for a driver that is
-	// no Decoder. A remote signer decodes by itself.
+	// Decoded is the content of Unsigned, decoded from its bytes and compared with Intent; nil for a driver
+	// that is no Decoder. A remote signer decodes by itself.
 	Decoded *Decoded
 }
 
-// Signer holds keys, or knows who does: a seed in memory (chain/hdkey), a KMS, an HSM, a remote service.
+// Signer holds keys, or has access to them: a seed in memory (chain/hdkey), a KMS, an HSM, a remote service.
 // A *Refusal is final; any other error leaves the work pending, to be tried again.
 type Signer interface {
 	// PublicKey returns the public key of a reference: always the same.
 	PublicKey(ctx context.Context, key KeyRef) (PublicKey, error)
-	// Sign returns one signature per payload, in order. It returns when its context ends, which is a minute after
-	// the call at the latest: a signature that comes later is dropped, and the work is tried again. What takes longer,
-	// as the approval of a person, is an error until then.
+	// Sign returns one signature per payload, in order. It must return when its context ends, at the latest a
+	// minute after the call. A signature that comes later is dropped, and the work is tried again. Until a
+	// longer step is done, such as a person's approval, Sign returns an error.
 	Sign(ctx context.Context, request SignRequest) ([][]byte, error)
 }
 

@@ -12,21 +12,21 @@ import (
 type Backends struct {
 	// Open opens the backend whose files are in a directory, which is empty at first.
 	Open func(dir string) (kv.Backend, error)
-	// Volatile says that nothing outlives Close: no reopening and no crash is tested.
+	// Volatile is set if no data outlives Close: then neither reopening nor a crash is tested.
 	Volatile bool
 }
 
 // TestBackend tests a backend against the guarantees of kv.Backend, and then TestStore on the store that
 // kv.Open makes of it:
 //
-//   - Values: what is put is got, replaced and deleted, up to the sizes that the store needs. The last write of
-//     a key counts, and what Get returned stays as it is.
+//   - Values: values can be put, got, replaced and deleted, up to the sizes that the store needs. The last write of
+//     a key counts, and a value that Get returned does not change later.
 //   - Order: scans in both directions, between all bounds, of many keys, with the transaction's own writes.
-//   - Rollback: nothing remains of a closure that fails or panics, or of an Update that answers an error.
+//   - Rollback: nothing remains of a closure that fails or panics, or of an Update that returns an error.
 //   - Isolation: a View is a snapshot, also inside an Update.
 //   - Conflict: goroutines that read, put and delete the same keys end as if they had run in turns.
-//   - Reopen, Crash: what was committed is there after Close, and after the process was killed, and no part of
-//     what was not. A machine that loses its power is not tested: what the engine syncs is its own option.
+//   - Reopen, Crash: committed data is there after Close, and after the process was killed; no part of other data is.
+//     A loss of power is not tested: how the engine syncs is its own option.
 //
 // Crash starts the test binary again with -test.run for this test, and kills it, five times.
 func TestBackend(t *testing.T, backends Backends) {

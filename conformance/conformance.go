@@ -10,9 +10,9 @@
 // Each suite takes a factory and is called from an ordinary test of the implementation. The drivers
 // and stores of this library pass the same suites, unmodified, as a third party's must.
 //
-// No suite imports a driver or a store, or asks for a name. An implementation declares what it does
-// not have. What is neither there nor declared absent fails, and so does what is both.
+// No suite imports a driver or a store, or asks for a name. An implementation declares the parts that it does
+// not have. A part that is neither there nor declared absent fails, and so does one that is both.
 //
-// A subtest is named after the obligation that it checks, so that a failure names what is broken.
+// A subtest is named after the obligation that it checks, so that a failure names the broken obligation.
 // The cases are in conformance/internal, one package per suite.
 package conformance

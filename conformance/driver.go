@@ -21,14 +21,14 @@ type DriverHarness struct {
 	// Signer holds the keys that the suite sends with. None of them has a history on the network.
 	Signer chain.Signer
 
-	// Absent declares what the driver or its network does not have. What is neither there nor
-	// declared absent fails the suite, and so does what is both, and a name that is none of these:
+	// Absent declares the parts that the driver or its network does not have. The suite fails for a part that
+	// is neither there nor declared absent, for one that is both, and for any name that is not one of these:
 	//
 	//   - an optional interface of package chain, such as "chain.Mempool"
 	//   - an optional interface of the controls, such as "control.Forker"
 	//   - "DriverHarness.Unreachable" and "DriverHarness.Misconfigured"
 	//   - "token assets": no asset is of kind chain.Token
-	//   - "replacement of transactions": none displaces another that waits in the pool
+	//   - "replacement of transactions": no transaction displaces another one that waits in the pool
 	Absent []string
 
 	// Unreachable is the same driver configured for a node that does not answer.
@@ -43,34 +43,35 @@ type DriverHarness struct {
 	// Spellings maps valid addresses that are not in canonical form to that form.
 	Spellings map[string]chain.Address
 
-	// Patience is how long the suite waits for the node to show a change. Defaults to 10 s.
+	// Patience is the time that the suite waits for the node to show a change. Defaults to 10 s.
 	Patience time.Duration
 }
 
 // TestDriver tests a driver against the interfaces of package chain:
 //
-//   - Capabilities: what is absent is declared, and nothing else is.
+//   - Capabilities: missing capabilities are declared absent, and no others.
 //   - Driver: the network is complete, heads are ordered, RefAt follows forks, addresses are
 //     canonical.
 //   - TipReader: the tip alone is that of the head.
 //   - BlockScanner, AddressScanner, Mempool, Finder: each transfer is found once, with the same
-//     index in pool and block, the block's amount and what it uses up, failed transactions
+//     index in pool and block, and with the amount and the spends of its block, failed transactions
 //     included; forks and pruned ranges are reported.
-//   - HeadNotifier: each new block is announced, and the context ends it.
+//   - HeadNotifier: each new block is announced, and the end of the context ends the subscription.
 //   - Agreed, AgreedNonce: two nodes are asked, and one alone decides nothing.
-//   - Balancer: balances are those of the block that is asked for.
+//   - Balancer: balances are those of the requested block.
 //   - Keys: derivation needs no node and refuses malformed keys.
-//   - RequestURIBuilder: what a URI says changes nothing of what it asks for.
-//   - Sender, Orders, Replacement, Batcher: transactions pay what the order says within its fee, are
-//     called final when Network.Rule says so of their block and not before, and dead only when that is final.
-//   - DurableNonces: of all transactions at one nonce a chain has one, they never run out, and one is dead only when
+//   - RequestURIBuilder: the parameters of a request do not change the payment that its URI asks for.
+//   - Sender, Orders, Replacement, Batcher: transactions make the ordered payments within the order's fee. They are
+//     final exactly when Network.Rule says so of their block, and dead only when that is final.
+//   - DurableNonces: a chain has one of all transactions at one nonce, they never expire, and one is dead only when
 //     a final block shows the nonce used.
 //   - NamedCoins: Order.Spends are spent.
-//   - FeeChecker: what is built at current fees pays enough, with what it rests on.
-//   - GasReader, FitChecker: what a contract refused did not lack gas, and what is built fits into a block.
-//   - InputPricer: each coin is priced at what it adds.
-//   - Decoder: unsigned bytes alone show what they pay, what they cost and what is signed.
-//   - StrayLister, Recoverer: what no balance shows is listed, and moved as it stands.
+//   - FeeChecker: a transaction built at current fees pays enough, together with its unconfirmed parents.
+//   - GasReader, FitChecker: a transaction that a contract refused did not lack gas, and a built one fits
+//     into a block.
+//   - InputPricer: the price of each coin is the amount that it adds.
+//   - Decoder: unsigned bytes alone show the payments, the fee and the signed data.
+//   - StrayLister, Recoverer: money that no balance shows is listed, and moved as it is.
 //   - Sweeper: a release balances to the base unit.
 //   - Bumper: a transaction of ours pays the fee of a waiting one (CPFP).
 //   - Calls: contexts, outages and concurrent calls, for every call that reaches a node.

@@ -15,20 +15,19 @@ type LimiterHarness struct {
 	// Now is the limiter's clock.
 	Now func() time.Time
 
-	// Wait returns when the clock has gone on by at least d. A fake clock is set, a real one is
-	// waited for.
+	// Wait returns when the clock has advanced by at least d. A fake clock is set; with a real one it waits.
 	Wait func(d time.Duration)
 }
 
 // TestLimiter tests a rate limiter against store.Limiter:
 //
 //   - A bucket is full at first, refills at its rate, and holds no more than a burst.
-//   - A refusal takes no token, and the time that it names is enough.
+//   - A refusal takes no token, and waiting for the time that it returns is enough.
 //   - Keys have buckets of their own. A smaller burst counts at once.
 //   - Concurrent calls take no token twice.
 //
-// What was allowed is compared with what the time that passed meanwhile allows, so that a slow
-// machine does not fail. The factory returns a limiter without buckets per call.
+// The number of allowed calls is compared with the number that the elapsed time allows, so that a slow
+// machine does not fail. Each call of the factory returns a limiter without buckets.
 func TestLimiter(t *testing.T, factory func(t *testing.T) LimiterHarness) {
 	limitertest.Run(t, func(t *testing.T) limitertest.Harness { return limitertest.Harness(factory(t)) })
 }

@@ -7,21 +7,21 @@ import (
 	"github.com/seed-8ee7f392/payments/conformance/internal/signertest"
 )
 
-// SignerHarness is a signer and the keys that it is asked to sign with.
+// SignerHarness is a signer with the keys of the suite's requests.
 type SignerHarness struct {
 	Signer chain.Signer
 
-	// Network is the slug that requests name.
+	// Network is the slug that requests contain.
 	Network string
 
-	// Keys are references that the signer has keys for: at least two, of every family, mode and role
-	// that it serves.
+	// Keys are references for which the signer has keys: at least two, of every family, mode and role that it
+	// serves.
 	Keys []chain.KeyRef
 
-	// Unknown are references that it has no key for: at least one.
+	// Unknown are references for which it has no key: at least one.
 	Unknown []chain.KeyRef
 
-	// TaprootKeys are those of Keys that can sign for Taproot; none for a signer without Bitcoin.
+	// TaprootKeys are the Keys that can sign for Taproot; none for a signer without Bitcoin.
 	TaprootKeys []chain.KeyRef
 
 	// Refused is a request that the signer's policy refuses; nil for a signer without a policy.
@@ -32,8 +32,8 @@ type SignerHarness struct {
 //
 //   - One signature per payload, in order, in the form that chain.Curve demands. Taproot signatures
 //     verify by the tweaked key (BIP-86).
-//   - A payload of another size is fault.Invalid. A key that is not there is one of package fault's
-//     kinds. A policy's refusal is a *chain.Refusal, each time.
+//   - A payload of another size is fault.Invalid. An unknown key is one of package fault's kinds. A policy's
+//     refusal is a *chain.Refusal, each time.
 //   - Public keys are always the same, in another process too.
 //   - An ended context is honoured, concurrent calls succeed, and callers share no memory with the
 //     signer.

@@ -12,11 +12,11 @@ import (
 // TestStore tests a store against the guarantees of package store:
 //
 //   - Fields: every field of every record survives, and callers share no memory with the store.
-//   - Transaction: nothing remains of one that fails; a closure reads its own writes, may run twice
+//   - Transaction: nothing remains of a transaction that fails; a closure reads its own writes, may run twice
 //     and never waits for a read.
 //   - Version, Unique: stale and duplicate records are refused (fault.Conflict, fault.Duplicate).
 //   - List: every filter, whole pages while rows come in, and no record of another owner.
-//   - Work: what is due and what waits, in order and within the limit.
+//   - Work: due and waiting rows, in order and within the limit.
 //   - Concurrent, Lease, Idempotency, Numbers: one winner among many goroutines.
 //   - Deliveries, Events, Endpoints: fair claims, and pruning in batches.
 //   - Contract: absent rows, runs after a conflict, deadlines, a closed store and a nested Update.
@@ -38,7 +38,7 @@ func TestStore(t *testing.T, factory func(t *testing.T) store.Store) {
 
 // BenchmarkStore measures the hot paths of a store:
 //
-//   - Create: invoices as the API makes them (one transaction of 4 records), in 8 goroutines per
+//   - Create: invoices like those of the API (one transaction of 4 records), in 8 goroutines per
 //     processor
 //   - Read: one invoice by id, of 5,000
 //   - Page: 50 invoices, of 5,000

@@ -15,13 +15,13 @@ type WakerHarness struct {
 	// Stranger is the waker of another service on the same server.
 	Stranger store.Waker
 
-	// Cut closes the connections of listeners, as a network or a restart does. The server stays up.
+	// Cut breaks the connections of listeners, like a network failure or a restart. The server stays up.
 	Cut func()
 }
 
 // TestWaker tests wake-ups between processes against store.Waker:
 //
-//   - Every process of the service receives each wake-up, the sender too; no other service does.
+//   - Every process of the service receives each wake-up, including the sender; no other service does.
 //   - A listener is called with an empty note as soon as it listens.
 //   - It returns nil when its context ends, and fault.Unavailable when its connection is lost.
 //

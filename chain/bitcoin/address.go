@@ -15,9 +15,10 @@ import (
 )
 
 // ParseAddress returns the canonical form of an address of this network: bech32 and bech32m in lower case,
-// base58 unchanged. P2PKH, P2SH, P2WPKH, P2WSH and P2TR are accepted. fault.Invalid (address_invalid) are
-// other networks' addresses, unknown witness versions, bare public keys, pay-to-anchor, which anybody can
-// spend, and P2TR keys that are no point of the curve, whose outputs nobody can ever spend.
+// base58 unchanged. P2PKH, P2SH, P2WPKH, P2WSH and P2TR are accepted. Everything else is fault.Invalid
+// (address_invalid): other networks' addresses, unknown witness versions and bare public keys. So are
+// pay-to-anchor, which anybody can spend, and P2TR keys that are not on the curve, whose outputs nobody can
+// ever spend.
 //
 // The test networks share their base58 prefixes, and Testnet4 and Signet their bech32 prefix: their
 // addresses cannot be distinguished.
@@ -79,8 +80,8 @@ func badAddress(s, network string) error {
 	)
 }
 
-// addressOf returns the address that an output script pays, "" for none: data, bare keys and scripts, and
-// unknown witness versions.
+// addressOf returns the address that an output script pays; "" for data, bare keys and scripts, and unknown
+// witness versions.
 func (d *driver) addressOf(script []byte) chain.Address {
 	class, addresses, _, err := txscript.ExtractPkScriptAddrs(script, d.params)
 	if err != nil || len(addresses) != 1 {

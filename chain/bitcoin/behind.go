@@ -8,16 +8,17 @@ import (
 )
 
 const (
-	// minLead is the number of blocks on top of a node's tip that show it to be behind. One is on its way.
+	// minLead is the number of blocks on top of a node's tip that prove it to be behind. A single one may
+	// still be on its way.
 	minLead = 2
 	// compareTimeout bounds the time that the other nodes have for their headers.
 	compareTimeout = 5 * time.Second
-	// skipFor is how long a node that gave no answer is not compared with the others.
+	// skipFor is the time for which a node that gave no answer is not compared with the others.
 	skipFor = time.Minute
 )
 
-// readState returns whether a node is pruned, from an answer of getblockchaininfo, and stores its warnings. One that
-// syncs is a *failover.Failure (node_syncing).
+// readState reads from an answer of getblockchaininfo whether a node is pruned, and stores its warnings. A
+// node that is syncing is a *failover.Failure (node_syncing).
 func (e *endpoint) readState(info *rpcCall) (pruned bool, err error) {
 	var state struct {
 		Syncing  bool         `json:"initialblockdownload"`
@@ -55,7 +56,7 @@ func (d *driver) isAhead(ctx context.Context, node *endpoint, tip headerJSON) (b
 	for _, call := range hashes {
 		var hash string
 		if call.decode(node, &hash) != nil {
-			return false, nil // its chain ends below
+			return false, nil // the other node's chain ends below
 		}
 
 		calls = append(calls, newCall("getblockheader", hash, false))
@@ -70,7 +71,7 @@ func (d *driver) isAhead(ctx context.Context, node *endpoint, tip headerJSON) (b
 	for i, call := range calls {
 		var text string
 		if call.decode(node, &text) != nil {
-			return false, nil // it does not know the tip, or its chain moved
+			return false, nil // the other node does not know the tip, or its chain changed
 		}
 
 		header, err := node.decodeHeader(call.args[0].(string), text)
@@ -91,7 +92,7 @@ func (d *driver) isAhead(ctx context.Context, node *endpoint, tip headerJSON) (b
 	return true, nil
 }
 
-// extends reports whether a header is one on top of its parent, with the work that their chain asks for.
+// extends reports whether a header follows its parent, with the work that their chain requires.
 func (d *driver) extends(header, parent, first *wire.BlockHeader, height uint64) bool {
 	return header.PrevBlock == parent.BlockHash() && meetsTarget(d.params, header) &&
 		targetProblem(d.params, height, header, parent, first) == ""

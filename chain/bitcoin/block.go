@@ -16,9 +16,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Blocks returns canonical blocks from one height to another, Config.MaxBlocks at most. Transfer.From is set
-// where the node reports previous outputs (Bitcoin Core from version 25 on), all are of one address, and the
-// answer with them is not too large. It is for display only.
+// Blocks returns canonical blocks from one height to another, at most Config.MaxBlocks. Transfer.From is for
+// display only. It is set if the node reports previous outputs (Bitcoin Core from version 25 on) and all of
+// them are of one address. It is not set if the answer with them is too large.
 func (d *driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
 	if to < from {
 		return nil, fault.New(fault.Invalid, "range_invalid", "blocks %d to %d are no range", from, to)
@@ -39,7 +39,7 @@ func (d *driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 	return blocks, nil
 }
 
-// readBlocks returns up to n verified blocks from a height on, fewer at the tip.
+// readBlocks returns up to n verified blocks from a height on; fewer near the tip.
 func (d *driver) readBlocks(ctx context.Context, node *endpoint, from, n uint64) ([]chain.Block, error) {
 	if err := node.checkPruned(ctx, from); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (d *driver) readBlocks(ctx context.Context, node *endpoint, from, n uint64)
 	return blocks, d.checkTargets(ctx, node, from, headers)
 }
 
-// checkTargets checks that linked headers have the targets that their parents ask for; see targetProblem.
+// checkTargets checks that linked headers have the targets that follow from their parents; see targetProblem.
 func (d *driver) checkTargets(
 	ctx context.Context,
 	node *endpoint,
@@ -123,7 +123,7 @@ func (d *driver) checkTargets(
 	return nil
 }
 
-// periodHeader returns the header that begins the period of periodStart, with the work of its target; nil where
+// periodHeader returns the header at periodStart, which begins the period, after a check of its work; nil if
 // there is none.
 func (d *driver) periodHeader(ctx context.Context, node *endpoint, height uint64) (*wire.BlockHeader, error) {
 	start, ok := periodStart(d.params, height)
@@ -148,7 +148,7 @@ func (d *driver) periodHeader(ctx context.Context, node *endpoint, height uint64
 	return header, nil
 }
 
-// blockJSON is an answer of getblock with verbosity 3; with 2 the previous outputs are missing.
+// blockJSON is an answer of getblock with verbosity 3; verbosity 2 leaves out the previous outputs.
 type blockJSON struct {
 	Hash       string   `json:"hash"`
 	Height     uint64   `json:"height"`
@@ -162,7 +162,7 @@ type blockJSON struct {
 	RawTxs     []txJSON `json:"rawtx"` // btcd's name
 }
 
-// txJSON is a transaction of a block: its bytes, and the scripts of the previous outputs.
+// txJSON is a transaction of a block: its bytes, and the scripts of the outputs that it spends.
 type txJSON struct {
 	Hex string `json:"hex"`
 	In  []struct {
@@ -174,8 +174,8 @@ type txJSON struct {
 	} `json:"vin"`
 }
 
-// readBlock returns the verified block of a hash, and its header. Where the answer with previous outputs is too large
-// or takes too long, the block is read without them.
+// readBlock returns the verified block with a hash, and its header. If the answer with previous outputs is
+// too large or too slow, readBlock requests the block without them.
 func (d *driver) readBlock(
 	ctx context.Context,
 	node *endpoint,
@@ -208,7 +208,7 @@ func (d *driver) readBlock(
 	return d.verifyBlock(node, height, hash, block)
 }
 
-// verifyBlock returns the block in an answer, verified against its hash; see blockProblem. Only previous
+// verifyBlock returns the block in an answer, verified against its hash; see blockProblem. Only the previous
 // outputs are not verified.
 func (d *driver) verifyBlock(
 	node *endpoint,
@@ -247,8 +247,8 @@ func (d *driver) verifyBlock(
 	return d.scanned(blockRef(height, verified), verified, block.Txs), header, nil
 }
 
-// scanned returns what a verified block transfers and spends. answers are its transactions as the node answered them,
-// with previous outputs; nil where they were not read.
+// scanned returns a verified block with its transfers and spends. answers are its transactions in the node's
+// answer, with previous outputs; nil if those were not read.
 func (d *driver) scanned(at chain.Ref, block *wire.MsgBlock, answers []txJSON) chain.Block {
 	d.shows(at.Height, block.Transactions)
 
@@ -277,7 +277,7 @@ func (d *driver) scanned(at chain.Ref, block *wire.MsgBlock, answers []txJSON) c
 	return out
 }
 
-// wireHeader returns the header of an answer, for hashing.
+// wireHeader returns the header of an answer, to be hashed.
 func (b blockJSON) wireHeader() (wire.BlockHeader, error) {
 	parent := new(chainhash.Hash)
 
@@ -346,7 +346,7 @@ func outpointOf(o wire.OutPoint) chain.Outpoint {
 	return chain.Outpoint{TxHash: o.Hash.String(), Vout: o.Index}
 }
 
-// senderOf returns the one address whose outputs a transaction spends; "" when it is unknown or there are
+// senderOf returns the single address whose outputs a transaction spends; "" if it is unknown or there are
 // several.
 func (d *driver) senderOf(answer txJSON) chain.Address {
 	var from chain.Address

@@ -11,9 +11,11 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Broadcast sends a transaction to every node. Where all refuse it, lost transactions that it rests on are sent again
-// before it; see resendParents. Status finds out what a refusal means. It errors:
-//   - fault.Invalid (transaction_malformed): the bytes have another hash, or every node says that they are never valid
+// Broadcast sends a transaction to every node. If all refuse it, it sends the lost unconfirmed parents again
+// and then the transaction; see resendParents. A refusal by itself proves nothing: Status finds the
+// transaction's state. It errors:
+//   - fault.Invalid (transaction_malformed): the bytes have another hash, or every node says that they are
+//     never valid
 //   - fault.Unavailable (broadcast_refused): such as a spent coin, a low fee or a conflicting transaction
 func (d *driver) Broadcast(ctx context.Context, signed chain.Signed) error {
 	tx, err := signedTx(signed)
@@ -53,10 +55,10 @@ func (d *driver) send(ctx context.Context, signed chain.Signed) error {
 	}))
 }
 
-// refused is the code of a transaction that a node does not take now.
+// refused is the code of a transaction that nodes do not accept now.
 const refused = "broadcast_refused"
 
-// refusedTx returns the error of a refused transaction, nil where the node has it already.
+// refusedTx returns the error of a refused transaction; nil if the node has it already.
 func (e *endpoint) refusedTx(ctx context.Context, signed chain.Signed, refusal *failover.Refusal) error {
 	known := refusal.Code == codeRejected && strings.Contains(refusal.Message, "txn-already")
 	if known || refusal.Code == codeAlreadyInUTXO {
@@ -71,7 +73,7 @@ func (e *endpoint) refusedTx(ctx context.Context, signed chain.Signed, refusal *
 		)
 	}
 
-	// btcd refuses a transaction that it has with the same code as any other.
+	// btcd refuses a transaction that it already has with the same code as any other refusal.
 	if lookup, err := e.lookUp(ctx, signed.TxHash); err == nil && lookup.tx != nil {
 		return nil
 	}
@@ -84,9 +86,9 @@ func (e *endpoint) refusedTx(ctx context.Context, signed chain.Signed, refusal *
 	}
 }
 
-// isPermanent reports whether a transaction was refused for what it is, not for when it came. Nodes have one
-// code for both, and reasons that are part of their interface. Source: Bitcoin Core, src/validation.cpp and
-// src/consensus/tx_check.cpp.
+// isPermanent reports whether the transaction's contents are the reason of a refusal, so that it is never
+// valid. Nodes use one code for permanent and temporary refusals; their reason texts are part of their
+// interface. Source: Bitcoin Core, src/validation.cpp and src/consensus/tx_check.cpp.
 func isPermanent(refusal *failover.Refusal) bool {
 	if refusal.Code == codeUndecodable {
 		return true

@@ -9,27 +9,29 @@ import (
 )
 
 // maxOutputs is the number of destinations that one transaction pays: as many as a release has deposits.
-// With their coins they weigh far less than maxWeight.
+// Together with the coins for them they weigh far less than maxWeight.
 const maxOutputs = 50
 
 // MaxOutputs returns the number of destinations that one transaction pays.
 func (d *driver) MaxOutputs() int { return maxOutputs }
 
 // Build returns an unsigned transaction at current fees. Unsigned.Raw is a PSBT (BIP-174) with the output
-// that each input spends, so that a signer outside can read it; with Config.Keys it also names the keys of
+// that each input spends, so that an external signer can read it. With Config.Keys it also names the keys of
 // inputs and change, and holds the transactions that inputs spend. MaxFee is the fee itself, in satoshi.
 // Change goes to Order.From, after the ordered outputs, and is not among Unsigned.Outputs.
 //
-// The coins are chosen from Order.Coins. Those that the node calls spent, and immature block rewards, are
-// passed over. With SubtractFee they must add up to the outputs, or leave change for From.
+// The coins are chosen from Order.Coins, without coins that the node reports as spent and immature block
+// rewards. With SubtractFee they must add up to the outputs, or leave change for From.
 //
-// A replacement spends every coin of what it replaces and no other unconfirmed one (BIP-125). At a higher
-// rate it pays at least the fees of what it displaces, plus the relay fee for itself.
+// A replacement spends every coin of the replaced transaction and no other unconfirmed coin (BIP-125). At a
+// higher rate it pays at least the fees of the transactions that it displaces, plus the relay fee for itself.
 //
-// With Order.Bumps the transaction spends that unconfirmed coin first and no other unconfirmed one, and
-// pays what its ancestors lack (cpfp.go). When they lack nothing it is fault.NotFound (bump_not_needed).
+// With Order.Bumps the transaction spends that unconfirmed coin first and no other unconfirmed coin, and pays
+// the fees that its ancestors lack (cpfp.go). If they lack nothing, the error is fault.NotFound
+// (bump_not_needed).
 //
-// The lock time is the newest height, against fee sniping. Status searches for the transaction from there.
+// The lock time is the newest height, against fee sniping. Status searches for the transaction from that
+// height on.
 func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
 	target, err := d.targetOf(order)
 	if err != nil {
@@ -81,8 +83,8 @@ func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 	return unsigned, nil
 }
 
-// feePolicies returns the fee policies of an order at current rates. Where there are two, the second is
-// the least that the pool takes, for when the first exceeds Order.MaxFee.
+// feePolicies returns the fee policies of an order at current rates. If there are two, the second is the
+// minimum that the pool accepts, for use when the first exceeds Order.MaxFee.
 func (d *driver) feePolicies(
 	ctx context.Context,
 	node *endpoint,
@@ -118,8 +120,7 @@ func (d *driver) feePolicies(
 	return []feePolicy{policy, least}, nil
 }
 
-// fundOrder returns a selection of coins that the node has as unspent, at a fee that the order allows. It
-// errors:
+// fundOrder selects coins that the node has as unspent, at a fee that the order allows. It errors:
 //   - fault.State (insufficient_funds): the coins do not cover the order
 //   - fault.Limited (fee_above_maximum): the fee exceeds Order.MaxFee
 //   - fault.Unavailable (coin_spent): a required coin is spent in a block

@@ -22,45 +22,46 @@ type Config struct {
 
 	// RPC is the URL of a node, http(s)://user:password@host:port. Errors and logs show only its host.
 	RPC string
-	// RPCs are further nodes, in order of preference after RPC. The node that answers is used until it fails.
+	// RPCs are further nodes, in order of preference after RPC. A node that answers is used until it fails.
 	RPCs []string
 	// CookieFile is the path of a node's .cookie file with the credentials for URLs that have none.
 	// It is read at each request, since a node rewrites it at each start. Defaults to none.
 	CookieFile string
 
-	// Pinned are blocks that every node must have, by height and hash, such as a block after a split of the network.
-	// Take them from a source that you trust. On Mainnet block 810,000 is pinned in any case.
-	// Defaults to none.
+	// Pinned are blocks that every node must have, by height and hash, such as a block after a split of the
+	// network. Take them from a source that you trust. On Mainnet block 810,000 is always pinned. Defaults to
+	// none.
 	Pinned []chain.Ref
 
-	// ZMQ is where a node publishes the hashes of new blocks (its option -zmqpubhashblock), tcp://host:port or
-	// ipc:///path: a payment is then read as soon as it is mined. Nothing else is taken from it, and RPC is polled
-	// all the same. ZMQ has neither password nor encryption: keep it on the machine or in a private network.
-	// Defaults to none: new blocks are found by polling.
+	// ZMQ is the address at which a node publishes the hashes of new blocks (its option -zmqpubhashblock),
+	// tcp://host:port or ipc:///path. A payment is then read as soon as it is mined. The address is used for
+	// nothing else, and RPC is polled all the same. ZMQ has neither password nor encryption: keep it on the
+	// machine or in a private network. Defaults to none: new blocks are found by polling.
 	ZMQ string
 
 	// Taproot derives P2TR addresses by BIP-86 instead of P2WPKH by BIP-84. Choose before the first address
 	// is shown, together with the signer's keys (hdkey.WithTaproot). Coins of both kinds can be spent.
 	Taproot bool
 
-	// Keys adds to each PSBT what a device asks for: the paths of the keys of inputs and change, and the
-	// transactions that inputs spend. Set it to the signer's own, such as hdkey.Signer. Defaults to none.
+	// Keys adds the data to each PSBT that hardware devices need: the paths of the keys of inputs and change,
+	// and the transactions that inputs spend. Set it to the paths of the signer, such as hdkey.Signer.
+	// Defaults to none.
 	Keys KeyPaths
 
 	// FeeTarget is the confirmation target in blocks, 1 to 1008. Defaults to 3.
 	FeeTarget int
-	// MinFeeRate and MaxFeeRate bound the fee estimate, in satoshi per 1000 virtual bytes. A node that relays
-	// nothing below MaxFeeRate is fault.Limited. Default to 1,000 and 500,000.
+	// MinFeeRate and MaxFeeRate bound the fee estimate, in satoshi per 1000 virtual bytes. If a node relays
+	// nothing below MaxFeeRate, calls are fault.Limited. Default to 1,000 and 500,000.
 	MinFeeRate, MaxFeeRate uint64
 	// FallbackFeeRate is the rate while the node has no estimate, in satoshi per 1000 virtual bytes.
 	// Defaults to 10,000.
 	FallbackFeeRate uint64
 
-	// CPFPMaxFee enables CPFP bumps of payments with too low a fee: the most, in satoshi, that a bump may
-	// cost the merchant's master wallet. No bump costs more than a tenth of the payment, rounded down.
+	// CPFPMaxFee enables CPFP bumps of payments with too low a fee. It is the most, in satoshi, that a bump
+	// may cost the merchant's master wallet. No bump costs more than a tenth of the payment, rounded down.
 	// Defaults to 0: no payment is bumped.
 	CPFPMaxFee uint64
-	// CPFPAfter is the time that a payment is unconfirmed before it is bumped. Defaults to 1 hour.
+	// CPFPAfter is the time after which an unconfirmed payment is bumped. Defaults to 1 hour.
 	CPFPAfter time.Duration
 
 	// HTTPClient sends the requests; redirects are never followed. Defaults to a client without proxy.
@@ -72,25 +73,25 @@ type Config struct {
 	// Attempts is the number of times that all nodes are tried before a call is fault.Unavailable. Defaults
 	// to 3.
 	Attempts int
-	// Alone is for how long all nodes but one may give no usable answer until the network goes on with that one: what
-	// its blocks show then confirms payments and ends transactions, and Health names it. It needs two nodes or more.
-	// Defaults to 0: it waits.
+	// Alone is the time after which the network goes on with one node, if all other nodes give no usable
+	// answer for so long. That node's blocks then confirm payments and end transactions, and Health names the
+	// node. Alone needs two nodes or more. Defaults to 0: the network waits.
 	Alone time.Duration
-	// Concurrency is the number of concurrent HTTP requests per node, and so of blocks in memory while they
+	// Concurrency is the number of concurrent HTTP requests per node; as many blocks are in memory while they
 	// are read. Defaults to 4, the default number of RPC threads of Bitcoin Core.
 	Concurrency int
 	// MaxBlocks is the largest number of blocks that one call of Blocks returns. Defaults to 8.
 	MaxBlocks int
-	// MaxResponse is the largest response body in bytes. A block whose previous outputs make the answer larger is
-	// read without them, for which a block of 4 MB needs 8 MB. Defaults to 128 MiB.
+	// MaxResponse is the largest response body in bytes. If the previous outputs of a block make the answer
+	// larger, the block is read without them; a block of 4 MB then needs 8 MB. Defaults to 128 MiB.
 	MaxResponse int64
-	// PoolLimit is the largest number of transactions that Pool returns. Those that the node lists first come
-	// first: the ones without unconfirmed ancestors, by fee. Defaults to 20,000. With a negative limit no
-	// mempool is read, and payments are first seen in blocks.
+	// PoolLimit is the largest number of transactions that Pool returns. It takes them in the node's order:
+	// first those without unconfirmed ancestors, by fee. Defaults to 20,000. With a negative limit no mempool
+	// is read, and payments are first seen in blocks.
 	PoolLimit int
 }
 
-// New returns the driver of a configuration, without I/O: its Check asks the nodes. A configuration that
+// New returns the driver of a configuration. It does no I/O; Check calls the nodes. A configuration that
 // cannot work is fault.Invalid (config_invalid).
 func New(c Config) (chain.Driver, error) {
 	d, err := newDriver(c)

@@ -1,6 +1,6 @@
 package bitcoin
 
-// Child pays for parent (CPFP): a deposit whose transaction pays too low a fee is spent, while it is
+// Child pays for parent (CPFP). A deposit whose transaction pays too low a fee is spent, while it is
 // unconfirmed, by a transaction of ours that pays for both.
 
 import (
@@ -19,16 +19,16 @@ import (
 const (
 	// maxPaymentShare is the divisor of the largest share of a payment that a bump may cost: a tenth.
 	maxPaymentShare = 10
-	// maxClusterCount and maxClusterSize, in vB, bound the ancestors and descendants of a parent, our child
-	// not counted: nodes accept no more than 25 and 101,000 vB. Source: Bitcoin Core,
-	// DEFAULT_ANCESTOR_LIMIT, DEFAULT_ANCESTOR_SIZE_LIMIT_KVB.
+	// maxClusterCount and maxClusterSize, in vB, bound the ancestors and descendants of a parent, without our
+	// child. Nodes accept at most 25 and 101,000 vB. Source: Bitcoin Core, DEFAULT_ANCESTOR_LIMIT,
+	// DEFAULT_ANCESTOR_SIZE_LIMIT_KVB.
 	maxClusterCount = 24
 	maxClusterSize  = 95_000
 	// maxAncestorSpends bounds the inputs of unconfirmed ancestors that are recorded to prove conflicts.
 	maxAncestorSpends = 500
-	// maxEntrySize bounds the sizes that a node may report, in vB, so that rate × weight cannot overflow.
+	// maxEntrySize bounds reported sizes, in vB, so that rate × weight cannot overflow.
 	maxEntrySize = 1e9
-	// trucVersion is the version of transactions whose children must have it too and be small (BIP-431).
+	// trucVersion is a transaction version whose children must have it too and be small (BIP-431).
 	trucVersion = 3
 )
 
@@ -37,9 +37,9 @@ func (d *driver) BumpAfter() (after time.Duration, on bool) {
 	return d.config.CPFPAfter, d.config.CPFPMaxFee > 0
 }
 
-// Bump returns the order that bumps an unconfirmed coin at the current fee rate; ok is false when it needs no
-// bump or cannot have one. Only nodes like Bitcoin Core report the fees of unconfirmed transactions
-// (getmempoolentry): with btcd it is fault.Unsupported (bump_unsupported).
+// Bump returns the order that bumps an unconfirmed coin at the current fee rate. ok is false when the coin
+// needs no bump or cannot have one. Only nodes like Bitcoin Core report the fees of unconfirmed transactions
+// (getmempoolentry); with btcd the error is fault.Unsupported (bump_unsupported).
 func (d *driver) Bump(
 	ctx context.Context,
 	coin chain.Coin,
@@ -101,22 +101,22 @@ func (d *driver) Bump(
 	return order, err == nil, err
 }
 
-// cpfpBump holds what decides whether a payment is bumped.
+// cpfpBump holds the inputs of the decision whether to bump a payment.
 type cpfpBump struct {
 	// maxFee is Config.CPFPMaxFee in satoshi.
 	maxFee int64
 	// rate is the rate of inclusion, in satoshi per 1000 virtual bytes.
 	rate int64
-	// target is the payment, back to its address.
+	// target pays the payment back to its own address.
 	target coinTarget
 	parent mempoolEntry
-	// required is the payment's coin, coins are those of the wallet that pays the fee.
+	// required is the payment's coin; coins are the coins of the wallet that pays the fee.
 	required []candidate
 	coins    []candidate
 }
 
-// fee returns the most that the bump may cost, in satoshi, or the reason why there is none. It allows for
-// replacements within maxFee and the share of the payment, which is rounded down.
+// fee returns the most that the bump may cost, in satoshi, or the reason why there is no bump. It includes
+// headroom for replacements, within maxFee and the share of the payment, which is rounded down.
 func (b cpfpBump) fee() (maxFee int64, reason string) {
 	const notWorthIt = "it is not worth what it would cost"
 
@@ -162,37 +162,38 @@ func notBumpable(order chain.Order, reason string) error {
 // weight units, fees satoshi. Source: Bitcoin Core, getmempoolentry.
 type mempoolEntry struct {
 	weight, fee int64
-	// ancestorWeight and ancestorFees include the transaction itself, as do the descendants' below.
+	// ancestorWeight and ancestorFees include the transaction itself, and so do the values for descendants.
 	ancestorWeight, ancestorFees     int64
 	descendantWeight, descendantFees int64
-	// unspendable means that nodes would accept no child of it.
+	// unspendable is set if nodes would accept no child of it.
 	unspendable bool
 	// ancestorSpends are the outputs that it and its ancestors spend.
 	ancestorSpends []chain.Spend
 }
 
-// bumpFee returns the fee that a child pays beside its own, in satoshi, for the parent's inclusion at a rate;
-// 0 when none is needed. Ancestors that pay more than the rate do not help: miners include them alone.
+// bumpFee returns the fee that a child pays in addition to its own, in satoshi, for the parent's inclusion at
+// a rate; 0 when none is needed. Ancestors that pay more than the rate do not help, as miners include them
+// without the parent.
 func (m mempoolEntry) bumpFee(rate int64) int64 {
 	return max(feeAt(rate, m.ancestorWeight)-m.ancestorFees, feeAt(rate, m.weight)-m.fee, 0)
 }
 
-// paidByDescendants reports whether descendants pay for the transaction and its ancestors at a rate, such as
-// the child of another payment in it, or of the payer.
+// paidByDescendants reports whether descendants pay for the transaction and its ancestors at a rate. Examples
+// are the child of another payment in the transaction, and a child by the payer.
 func (m mempoolEntry) paidByDescendants(rate int64) bool {
 	ancestors := max(feeAt(rate, m.ancestorWeight-m.weight)-(m.ancestorFees-m.fee), 0)
 	return m.descendantFees >= feeAt(rate, m.descendantWeight)+ancestors
 }
 
-// checkBump returns nil when a child is to be built, or rebuilt, at a rate. It errors:
-//   - fault.NotFound (bump_not_needed): the parent needs no child, or can have none
+// checkBump returns nil if a child should be built, or rebuilt, at a rate. It errors:
+//   - fault.NotFound (bump_not_needed): the parent needs no child, or cannot have one
 //   - fault.State (bump_sufficient): the child that the order replaces pays enough
 func (m mempoolEntry) checkBump(order chain.Order, rate int64) error {
 	bumpFee := m.bumpFee(rate)
 	switch {
 	case bumpFee == 0:
 		return notBumpable(order, "it pays enough")
-	case order.Replaces != nil: // the descendant is what this replaces
+	case order.Replaces != nil: // the descendant is the replaced child
 	case m.unspendable:
 		return notBumpable(order, "the node would take no transaction that spends it")
 	case m.paidByDescendants(rate):
@@ -234,7 +235,7 @@ type entryJSON struct {
 
 // parentEntry returns the mempool entry of the transaction that an order bumps; zero for other orders. It
 // errors:
-//   - fault.NotFound (bump_not_needed): the coin left the mempool, or another transaction than the one that the
+//   - fault.NotFound (bump_not_needed): the coin left the mempool, or a transaction other than the one that the
 //     order replaces spends it
 //   - fault.Unsupported (bump_unsupported): the node does not report fees of the mempool
 func (e *endpoint) parentEntry(
@@ -274,7 +275,7 @@ func (e *endpoint) parentEntry(
 	return entry, err
 }
 
-// entry returns an answer in weight units and satoshi.
+// entry converts an answer into weight units and satoshi.
 func (j entryJSON) entry(node *endpoint, hash string) (entry mempoolEntry, err error) {
 	for _, fee := range []struct {
 		number json.Number
@@ -301,7 +302,8 @@ func (j entryJSON) entry(node *endpoint, hash string) (entry mempoolEntry, err e
 	return entry, nil
 }
 
-// readAncestors reads what an entry and its ancestors spend, and checks that the coin is as it is on record.
+// readAncestors reads the outputs that an entry and its ancestors spend, and checks that the coin is as it is
+// on record.
 func (e *endpoint) readAncestors(
 	ctx context.Context,
 	order chain.Order,
@@ -362,7 +364,7 @@ func (e *endpoint) readAncestors(
 	return nil
 }
 
-// mempoolTx returns the transaction in an answer of getrawtransaction about a transaction of the mempool.
+// mempoolTx decodes the answer of getrawtransaction for a transaction of the mempool.
 func (c *rpcCall) mempoolTx(node *endpoint, hash string) (*wire.MsgTx, error) {
 	var text string
 	if err := c.decode(node, &text); err != nil {

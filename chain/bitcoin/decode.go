@@ -13,9 +13,9 @@ import (
 
 var _ chain.Decoder = (*driver)(nil)
 
-// Decode implements chain.Decoder. MaxFee is the fee: what the inputs hold beyond the outputs. Each digest commits
-// to the amount of its own input at least, and a previous transaction in the packet must have the output that its
-// input spends. A packet with fields that Build does not write is refused.
+// Decode implements chain.Decoder. MaxFee is the exact fee: the sum of the inputs less the outputs. Each
+// digest commits at least to the amount of its own input. A previous transaction in the packet must have the
+// output that its input spends. A packet with fields that Build does not write is refused.
 func (d *driver) Decode(raw []byte) (chain.Decoded, error) {
 	decoded, err := d.decodePSBT(raw)
 	if err != nil {
@@ -109,7 +109,7 @@ func parseBuiltPSBT(raw []byte) (*psbt.Packet, error) {
 	return &known, nil
 }
 
-// sumInputs returns what the inputs of a packet hold, in satoshi.
+// sumInputs returns the sum of a packet's inputs, in satoshi.
 func sumInputs(packet *psbt.Packet) (int64, error) {
 	spent, err := prevOutputs(packet)
 	if err != nil {
@@ -148,7 +148,7 @@ func hasOutput(previous *wire.MsgTx, in *wire.TxIn, output *wire.TxOut) bool {
 	return actual.Value == output.Value && bytes.Equal(actual.PkScript, output.PkScript)
 }
 
-// decodeOutputs returns what outputs pay. Each must have an amount, and a script that has an address.
+// decodeOutputs returns the payments of outputs. Each must have an amount, and a script with an address.
 func (d *driver) decodeOutputs(list []*wire.TxOut) ([]chain.Output, error) {
 	var outputs []chain.Output
 

@@ -57,9 +57,9 @@ func (d *driver) Network() chain.Network {
 }
 
 // Check verifies that every node serves the network, is synced and follows one chain. It errors:
-//   - fault.Stopped (chain_id_mismatch): a node has another genesis or pinned block, or headers of another form
+//   - fault.Stopped (chain_id_mismatch): a node has another genesis or pinned block, or headers in another format
 //   - fault.Unavailable: a node gives no answer, refuses the credentials (node_unauthorized), is syncing
-//     (node_syncing) or follows a chain of less work than another node (node_other_chain)
+//     (node_syncing) or follows a chain with less work than another node's (node_other_chain)
 func (d *driver) Check(ctx context.Context) error {
 	tips := make([]headerJSON, len(d.nodes.Nodes))
 
@@ -88,8 +88,8 @@ func (d *driver) Check(ctx context.Context) error {
 	return nil
 }
 
-// verify checks that the endpoint has the network's genesis block and the pinned ones and is synced, and notes its
-// version, its warnings and whether it is pruned.
+// verify checks that the endpoint has the network's genesis block and the pinned blocks and is synced. It
+// stores the node's version, its warnings and whether it is pruned.
 func (d *driver) verify(ctx context.Context, node *endpoint) error {
 	if err := d.readIdentity(ctx, node); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (d *driver) readIdentity(ctx context.Context, node *endpoint) error {
 	var software struct {
 		Name string `json:"subversion"`
 	}
-	if version.decode(node, &software) == nil { // not every node answers, and it decides nothing
+	if version.decode(node, &software) == nil { // not every node answers, and nothing depends on it
 		node.NoteVersion(node.Clean(software.Name))
 	}
 
@@ -151,14 +151,14 @@ func (d *driver) readIdentity(ctx context.Context, node *endpoint) error {
 	return nil
 }
 
-// ask runs f against one node after another until one answers, Config.Attempts times. A node that was not
-// there, or synced, is verified anew before it is asked again.
+// ask runs f against one node after another until one answers, Config.Attempts times. A node that did not
+// answer, or was syncing, is verified anew before it is asked again.
 func (d *driver) ask(ctx context.Context, f func(context.Context, *endpoint) error) error {
 	return d.nodes.Ask(ctx, d.config.Attempts, 0, d.verified(f))
 }
 
-// verified returns f after a check of a node that was not reached before, or follows another chain; see
-// endpoint.suspect and endpoint.fork.
+// verified returns f preceded by a check of the node, if the node was not reached before or follows another
+// chain. See endpoint.suspect and endpoint.fork.
 func (d *driver) verified(
 	f func(context.Context, *endpoint) error,
 ) func(ctx context.Context, node *endpoint) error {
@@ -177,7 +177,7 @@ func (d *driver) verified(
 	}
 }
 
-// verifiedBeside is verified for failover.Set.AskBeside: the first node that answers is enough.
+// verifiedBeside is verified for failover.Set.AskBeside; one answer is enough.
 func (d *driver) verifiedBeside(
 	f func(context.Context, *endpoint) error,
 ) func(ctx context.Context, node *endpoint) (enough bool, err error) {

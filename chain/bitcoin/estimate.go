@@ -9,7 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// assumedInputs is the number of coins that a payment is assumed to spend at least, where the wallet has as many.
+// assumedInputs is the least number of coins that a payment is assumed to spend, if the wallet has as many.
 const assumedInputs = 3
 
 // estimateFee returns the fee of an order at a policy, in satoshi. Its errors are those of unaffordable.
@@ -40,8 +40,8 @@ func (d *driver) estimateFee(
 	return d.reservedFee(target, policy, selected, len(coins)), nil
 }
 
-// reservedFee returns the fee that is reserved for a selection, in satoshi: at least that of assumedInputs coins, as
-// far as the wallet has them.
+// reservedFee returns the fee to reserve for a selection, in satoshi. It is at least the fee of assumedInputs
+// coins, or of all coins if the wallet has fewer.
 func (d *driver) reservedFee(target coinTarget, policy feePolicy, selected selection, coins int) int64 {
 	inputs := assumedInputs
 	if coins > 0 {
@@ -51,14 +51,15 @@ func (d *driver) reservedFee(target coinTarget, policy feePolicy, selected selec
 	return max(selected.fee, target.feeOf(policy, inputs, d.ownInputWeight()))
 }
 
-// feeOf returns the fee, in satoshi, of a transaction of so many inputs of one weight, with change.
+// feeOf returns the fee, in satoshi, of a transaction with the given number of inputs of one weight, with
+// change.
 func (t coinTarget) feeOf(policy feePolicy, inputs int, inputWeight int64) int64 {
 	return policy.fee(t.txWeight(inputs, int64(inputs)*inputWeight, true))
 }
 
-// unaffordable returns the refusal of a payment that the coins cannot make at a policy, with the most that they can in
-// satoshi. It is fault.State with these codes:
-//   - amount_too_large: it takes more coins than fit into one transaction
+// unaffordable returns the refusal of a payment that the coins cannot make at a policy. Its text has the
+// largest payment that they can make, in satoshi. It is fault.State with these codes:
+//   - amount_too_large: it needs more coins than fit into one transaction
 //   - insufficient_funds: the coins do not cover the payment and their own fees
 func (d *driver) unaffordable(
 	order chain.Order,
@@ -99,8 +100,8 @@ func (d *driver) unaffordable(
 	)
 }
 
-// mostAtOnce returns the largest payment, in satoshi, that coins make in one transaction at a policy, with room for the
-// fee that is reserved for it; 0 where none is worth relaying.
+// mostAtOnce returns the largest payment, in satoshi, that coins make in one transaction at a policy. The fee
+// that is reserved for it must be left over. It is 0 if no payment is large enough to be relayed.
 func (d *driver) mostAtOnce(target coinTarget, policy feePolicy, coins []candidate) int64 {
 	sorted := slices.SortedFunc(
 		slices.Values(coins),
@@ -108,7 +109,7 @@ func (d *driver) mostAtOnce(target coinTarget, policy feePolicy, coins []candida
 	)
 	all := sumOf(coins).value
 
-	// Coins are worth taking, the largest first, while they bring more than their own fee and fit.
+	// Take the largest coins first, while each adds more than its own fee and fits.
 	var sum coinSum
 
 	for _, coin := range sorted {
@@ -123,7 +124,7 @@ func (d *driver) mostAtOnce(target coinTarget, policy feePolicy, coins []candida
 
 	most := sum.value - policy.fee(target.txWeight(sum.coins, sum.weight, true))
 
-	// The fee of what is selected for it may be higher, where it is cheap to spend many coins.
+	// At a low rate many coins are selected, and the fee may be higher.
 	for range 5 {
 		if target.total = most; most < leastPaid(target) {
 			return 0

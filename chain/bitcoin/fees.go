@@ -18,13 +18,13 @@ const (
 	// maxSaneFeeRate bounds every rate, so that rate × weight cannot overflow: a whole bitcoin.
 	maxSaneFeeRate = 100_000_000
 	// longTermRate is the rate at which a coin is assumed to be spent later. Below it selection consolidates
-	// coins, above it few are spent. Source: Bitcoin Core, DEFAULT_CONSOLIDATE_FEERATE.
+	// coins; above it selection spends few. Source: Bitcoin Core, DEFAULT_CONSOLIDATE_FEERATE.
 	longTermRate = 10_000
 	// defaultIncrement is the incremental relay rate of nodes that do not report one. Source: btcd,
 	// mempool.DefaultMinRelayTxFee.
 	defaultIncrement = 1_000
-	// bumpHeadroom is the multiple of the current fee that an estimate allows for, so that a transaction can
-	// be replaced at higher rates.
+	// bumpHeadroom is the multiple of the current fee that an estimate covers, so that a transaction can be
+	// replaced at higher rates.
 	bumpHeadroom = 3
 )
 
@@ -32,15 +32,16 @@ const (
 type feeRates struct {
 	// estimate is the rate of inclusion within Config.FeeTarget blocks.
 	estimate int64
-	// minRelay is the least rate that the node relays.
+	// minRelay is the lowest rate that the node relays.
 	minRelay int64
 	// incrementalRelay is the rate at which a replacement pays for its own relay.
 	incrementalRelay int64
 }
 
-// readFeeRates returns the rates that a node says, as far as verified blocks bound them, and the lower of two nodes
-// beyond that. The estimate is within the configured bounds and at least what the node relays. A node that relays
-// nothing within the bounds, and alone says so, is fault.Limited (fee_above_maximum).
+// readFeeRates returns a node's rates. Rates above the bounds of verified blocks need a second node, and the
+// lower rate of the two counts. The estimate is within the configured bounds and at least the lowest rate
+// that the node relays. If a single node claims to relay nothing within the bounds, the error is
+// fault.Limited (fee_above_maximum).
 func (d *driver) readFeeRates(ctx context.Context, node *endpoint) (feeRates, error) {
 	said, err := d.saidRates(ctx, node)
 	if err != nil {
@@ -70,7 +71,7 @@ func (d *driver) readFeeRates(ctx context.Context, node *endpoint) (feeRates, er
 	return rates, nil
 }
 
-// boundRates returns what a node says of rates, each within its bound. shared is set where another node was asked and
+// boundRates returns a node's rates, each within its bound. shared is set if another node was asked and
 // answered.
 func (d *driver) boundRates(
 	ctx context.Context,
@@ -104,7 +105,7 @@ func (d *driver) boundRates(
 			return satoshiAmount(of(other)), of(other) > 0
 		}))
 
-		return rate // 0 where the node has none
+		return rate // 0 if the node has no estimate
 	}
 
 	rates.estimate = bounded(func(r feeRates) int64 { return r.estimate })
@@ -114,10 +115,10 @@ func (d *driver) boundRates(
 	return rates, shared
 }
 
-// secondOpinionWithin is how long another node has for its rates.
+// secondOpinionWithin is the time that other nodes have for their rates.
 const secondOpinionWithin = 2 * time.Second
 
-// saidRates returns the rates that one node says; the estimate is 0 where it has none.
+// saidRates returns one node's rates, unchecked; the estimate is 0 if it has none.
 func (d *driver) saidRates(ctx context.Context, node *endpoint) (feeRates, error) {
 	estimate, pool := newCall("estimatesmartfee", d.config.FeeTarget), newCall("getmempoolinfo")
 	if err := node.batchCall(ctx, estimate, pool); err != nil {
@@ -175,8 +176,8 @@ func (c *rpcCall) relayRates(node *endpoint) (feeRates, error) {
 	return rates, nil
 }
 
-// estimatedRate returns the rate in an answer of estimatesmartfee; 0 when the node has no estimate. btcd has
-// no such method, and Bitcoin Core refuses it while it relays no transactions (-blocksonly).
+// estimatedRate returns the rate in an answer of estimatesmartfee; 0 if the node has no estimate. btcd has no
+// such method, and Bitcoin Core refuses it while it relays no transactions (-blocksonly).
 func (c *rpcCall) estimatedRate(node *endpoint) (int64, error) {
 	if failover.RefusedWith(c.err, codeNoMethod, codeInternal) {
 		return 0, nil
@@ -205,7 +206,8 @@ func (c *rpcCall) estimatedRate(node *endpoint) (int64, error) {
 }
 
 // PaysEnough reports whether a transaction of the mempool, alone and with its unconfirmed ancestors, pays the
-// current rate. Where the node does not report the fees of the mempool (btcd), the transaction alone counts.
+// current rate. With a node that does not report the fees of the mempool (btcd), only the transaction itself
+// counts.
 func (d *driver) PaysEnough(ctx context.Context, signed chain.Signed) (enough bool, err error) {
 	tx, err := signedTx(signed)
 	if err != nil {
@@ -264,10 +266,10 @@ func rateOf(number json.Number) (int64, bool) {
 }
 
 // EstimateFee returns three times the order's fee at current rates, in satoshi. It assumes the coins that
-// Build would choose of Order.Coins, and for a payment that replaces nothing at least assumedInputs of them: others may
-// take the best ones before it is signed. Without coins it assumes assumedInputs inputs of the configured kind of
-// address, and change. A payment that the coins cannot make is refused with the most that they can, see
-// unaffordable.
+// Build would choose of Order.Coins. For a payment that replaces nothing, it assumes at least assumedInputs
+// coins, as others may use the best ones before it is signed. Without coins it assumes assumedInputs inputs
+// of the configured kind of address, and change. It refuses a payment that the coins cannot make, with the
+// largest one that they can make; see unaffordable.
 func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	target, err := d.targetOf(order)
 	if err != nil {
@@ -276,7 +278,7 @@ func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 
 	coins, required, err := d.candidates(order)
 	if err != nil {
-		coins, required = nil, nil // the coins of what is replaced may not be at hand yet
+		coins, required = nil, nil // the replaced transaction's coins may be missing from Order.Coins
 	}
 
 	var fee int64
@@ -312,9 +314,9 @@ func (d *driver) ownInputWeight() int64 {
 	return p2wpkhWeight
 }
 
-// replacementPolicy returns the least fee policy at which the mempool accepts a replacement: the fees of
-// all that it displaces, its own relay, and a higher rate. A transaction that paid no fee is fault.Invalid
-// (replacement_invalid).
+// replacementPolicy returns the lowest fee policy at which the mempool accepts a replacement: the fees of all
+// transactions that it displaces, its own relay, and a higher rate. If the replaced transaction paid no fee,
+// the error is fault.Invalid (replacement_invalid).
 //
 // Source: Bitcoin Core, doc/policy/mempool-replacements.md.
 func (e *endpoint) replacementPolicy(
@@ -331,7 +333,7 @@ func (e *endpoint) replacementPolicy(
 
 	policy := feePolicy{rate: rates.minRelay, replacedFee: paid, incrementalRate: rates.incrementalRelay}
 
-	if len(old.Raw) > 0 { // what a person acknowledged has none
+	if len(old.Raw) > 0 { // a transaction that a person acknowledged has no bytes
 		tx, err := signedTx(old)
 		if err != nil {
 			return feePolicy{}, err

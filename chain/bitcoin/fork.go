@@ -16,37 +16,40 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// This file compares the chains of nodes. The chain of the most work counts, as far as headers prove it.
+// This file compares the chains of nodes. The chain with the most work counts, as far as headers prove the
+// work.
 
 const (
-	// maxBranch is the number of headers above a fork that are read of each branch. Beyond it the work that a node
-	// claims counts.
+	// maxBranch is the number of headers above a fork that are read of each branch. On longer branches the
+	// work that a node claims counts.
 	maxBranch = 2016
-	// maxNaturalFork is the number of blocks on both sides of a fork from which it is named. Shorter ones just happen.
+	// maxNaturalFork is the number of blocks on both sides from which a fork is reported. Shorter forks are
+	// normal.
 	maxNaturalFork = 4
-	// otherChain is the code of a node that follows a chain of less work than another node's.
+	// otherChain is the code of a node that follows a chain with less work than another node's.
 	otherChain = "node_other_chain"
 )
 
-// lostFork is why a node does not count: another node has proven more work above a fork.
+// lostFork describes a fork that a node lost: another node has proven more work above it.
 type lostFork struct {
-	// height is that of the first block which the two nodes have differently, hash the other node's block there.
+	// height is that of the first block in which the two nodes differ; hash is the other node's block there.
 	height uint64
 	hash   string
 	why    string
 }
 
-// standing is how the chain of one node stands beside another node's.
+// standing is the result of comparing one node's chain with another node's.
 type standing struct {
 	// behind is set when the other node has minLead blocks on top of the tip.
 	behind bool
-	// lost is set when the other node's branch outweighs the node's, won when it is the other way round. Neither is
-	// for nodes on one chain, or on branches that differ by fewer than minLead blocks.
+	// lost is set when the other node's branch outweighs the node's; won is set in the opposite case. Neither
+	// is set for nodes on one chain, or on branches that differ by fewer than minLead blocks.
 	lost, won *lostFork
 }
 
-// checkChain returns a *failover.Failure when another node proves that a node is behind (node_behind) or follows a
-// chain of less work (node_other_chain). Other nodes that do are not asked until their chain is the one of most work.
+// checkChain returns a *failover.Failure when another node proves that a node is behind (node_behind) or
+// follows a chain with less work (node_other_chain). Other nodes that follow a chain with less work are not
+// asked until they have that of most work.
 func (d *driver) checkChain(ctx context.Context, node *endpoint, tip headerJSON) error {
 	if len(d.nodes.Nodes) == 1 {
 		return nil
@@ -106,7 +109,7 @@ func (d *driver) checkChain(ctx context.Context, node *endpoint, tip headerJSON)
 	return nil
 }
 
-// loseFork has a node not asked any more until it is on the other branch.
+// loseFork excludes a node from calls until it is on the other branch.
 func (d *driver) loseFork(ctx context.Context, node *endpoint, fork *lostFork) {
 	if node.fork.Swap(fork) == nil {
 		d.log.ErrorContext(
@@ -146,7 +149,8 @@ func (e *endpoint) checkFork(ctx context.Context) error {
 	return nil
 }
 
-// compareChains compares the chain of a node, up to its tip, with that of another one. An error is the other node's.
+// compareChains compares the chain of a node, up to its tip, with that of another one. An error is a failure
+// of the other node.
 func (d *driver) compareChains(ctx context.Context, node, other *endpoint, tip headerJSON) (standing, error) {
 	if err := d.nodes.Check(ctx, other); err != nil {
 		return standing{}, err
@@ -182,17 +186,18 @@ func (d *driver) compareChains(ctx context.Context, node, other *endpoint, tip h
 	return standing{behind: ahead}, err
 }
 
-// settle stores that a node is on the chain of another one that was asked.
+// settle clears the node's lost fork: it is on the chain of another node that was asked.
 func (e *endpoint) settle() {
 	e.fork.Store(nil)
 	e.Note(chain.NodeForked, false, "")
 }
 
-// sameAt reports whether two nodes have the same block at a height. Where one of them does not answer, they have.
+// sameAt reports whether two nodes have the same block at a height. If node does not answer, or other has no
+// block there, it reports true.
 func (d *driver) sameAt(ctx context.Context, node, other *endpoint, height uint64) (bool, error) {
 	theirs, err := other.hashAt(ctx, height)
 	if errors.Is(err, fault.NotFound) {
-		return true, nil // its chain became shorter meanwhile: the next comparison shows it
+		return true, nil // its chain became shorter meanwhile; the next comparison will find it
 	}
 
 	if err != nil {
@@ -204,7 +209,7 @@ func (d *driver) sameAt(ctx context.Context, node, other *endpoint, height uint6
 	return err != nil || ours == theirs, nil
 }
 
-// weighFork compares the work of two nodes above the block where their chains part.
+// weighFork compares the work of two nodes above the block where their chains separate.
 func (d *driver) weighFork(
 	ctx context.Context,
 	node, other *endpoint,
@@ -222,7 +227,7 @@ func (d *driver) weighFork(
 
 	ours, err := d.readBranch(ctx, node, parted, tip)
 	if err != nil {
-		return standing{}, nil // what it answers otherwise shows what is wrong with it
+		return standing{}, nil // its other calls will show what is wrong with it
 	}
 
 	switch {
@@ -241,7 +246,7 @@ func (d *driver) weighFork(
 	return standing{}, nil
 }
 
-// lostTo returns the fork that a node of another branch lost to a node.
+// lostTo describes the fork that a node of another branch lost to winner.
 func lostTo(winner *endpoint, parted uint64, won branch) *lostFork {
 	return &lostFork{
 		height: parted,
@@ -255,7 +260,7 @@ func lostTo(winner *endpoint, parted uint64, won branch) *lostFork {
 	}
 }
 
-// partedAt returns the lowest height at which two nodes have different blocks, given one at which they do.
+// partedAt returns the lowest height at which two nodes have different blocks. At differ they do.
 func (d *driver) partedAt(ctx context.Context, node, other *endpoint, differ uint64) (uint64, error) {
 	same := uint64(0) // the genesis block was verified
 
@@ -290,7 +295,7 @@ func (d *driver) partedAt(ctx context.Context, node, other *endpoint, differ uin
 	return differ, nil
 }
 
-// branch is what a node has above a fork.
+// branch is a node's chain above a fork.
 type branch struct {
 	// first is the hash of its lowest block.
 	first  string
@@ -298,7 +303,7 @@ type branch struct {
 	work   *big.Int
 }
 
-// outweighs reports whether a branch has the work of minLead of its blocks more than another one.
+// outweighs reports whether a branch exceeds another one by the work of minLead of its own blocks.
 func (b branch) outweighs(other branch) bool {
 	lead := new(big.Int).Sub(b.work, other.work)
 	lead.Mul(lead, new(big.Int).SetUint64(b.blocks))
@@ -306,8 +311,8 @@ func (b branch) outweighs(other branch) bool {
 	return lead.Sign() > 0 && lead.Cmp(new(big.Int).Mul(b.work, big.NewInt(minLead))) >= 0
 }
 
-// readBranch returns a node's branch from a height up to its tip. The headers are verified: they link, meet their
-// targets, and these are what the chain asks for.
+// readBranch returns a node's branch from a height up to its tip. The headers are verified: they are linked,
+// meet their targets, and have the targets that the chain requires.
 func (d *driver) readBranch(
 	ctx context.Context,
 	node *endpoint,
@@ -369,7 +374,7 @@ func (d *driver) readBranch(
 	return read, nil
 }
 
-// headers returns the canonical headers of n heights, at most maxBatch, each verified against its hash.
+// headers returns n canonical headers, at most maxBatch, from a height on, each verified against its hash.
 func (e *endpoint) headers(ctx context.Context, from, n uint64) ([]*wire.BlockHeader, error) {
 	hashes := make([]*rpcCall, n)
 	for i := range hashes {
@@ -462,7 +467,7 @@ type pinnedBlock struct {
 	hash   string
 }
 
-// check returns the error of a node that has another block (*failover.Mismatch) or has not got that far
+// check returns the error of a node that has another block (*failover.Mismatch) or ends below it
 // (*failover.Failure, node_behind).
 func (p pinnedBlock) check(node *endpoint, call *rpcCall) error {
 	if failover.RefusedWith(call.err, codeOutOfRange, codeMisc) {

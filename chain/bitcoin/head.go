@@ -24,11 +24,11 @@ type headerJSON struct {
 	Confirmations int64 `json:"confirmations"`
 	Height        int64 `json:"height"`
 	Time          int64 `json:"time"`
-	// Work is the work of the chain up to the block, in hexadecimal, as the node claims.
+	// Work is the total work of the chain up to the block, in hexadecimal, as the node claims it.
 	Work string `json:"chainwork"`
 }
 
-// header returns the header of a hash, also of blocks outside of the best chain.
+// header returns the header with a hash, also of a block outside of the best chain.
 func (e *endpoint) header(ctx context.Context, hash string) (headerJSON, error) {
 	var header headerJSON
 
@@ -51,7 +51,7 @@ func (e *endpoint) header(ctx context.Context, hash string) (headerJSON, error) 
 	return header, nil
 }
 
-// rawHeader returns the header of a hash, verified against it.
+// rawHeader returns the header with a hash, verified against it.
 func (e *endpoint) rawHeader(ctx context.Context, hash string) (*wire.BlockHeader, error) {
 	var text string
 	if err := e.call(ctx, &text, "getblockheader", hash, false); err != nil {
@@ -61,8 +61,8 @@ func (e *endpoint) rawHeader(ctx context.Context, hash string) (*wire.BlockHeade
 	return e.decodeHeader(hash, text)
 }
 
-// decodeHeader returns the header in an answer of getblockheader, verified against its hash. A longer header than
-// Bitcoin's, as a hard fork may have, is a *failover.Mismatch.
+// decodeHeader returns the header in an answer of getblockheader, verified against its hash. A header longer
+// than Bitcoin's, as a hard fork may have, is a *failover.Mismatch.
 func (e *endpoint) decodeHeader(hash, text string) (*wire.BlockHeader, error) {
 	if len(text) > 2*wire.MaxBlockHeaderPayload {
 		return nil, &failover.Mismatch{
@@ -87,8 +87,8 @@ func (h headerJSON) ref() chain.Ref {
 	return chain.Ref{Height: uint64(h.Height), Hash: h.Hash, Time: time.Unix(h.Time, 0).UTC()}
 }
 
-// Head returns the newest block of the best chain. Bitcoin has no safe or final blocks. A node that syncs, or
-// that another one proves to be behind or on a chain of less work, is passed over; see checkChain.
+// Head returns the newest block of the best chain. Bitcoin has no safe or final blocks. It passes over a node
+// that is syncing, or that another node proves to be behind or on a chain with less work; see checkChain.
 func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 	var head chain.Head
 
@@ -113,8 +113,8 @@ func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 	return head, nil
 }
 
-// tip returns the header of the newest block of the best chain. A node that syncs has none: it may have been
-// restored since it was verified. One of a hard fork has none of Bitcoin's.
+// tip returns the header of the newest block of the best chain. It is an error at a node that is syncing,
+// which may have been restored since it was verified, or that follows a hard fork.
 func (e *endpoint) tip(ctx context.Context) (headerJSON, error) {
 	best, info := newCall("getbestblockhash"), newCall("getblockchaininfo")
 	if err := e.batchCall(ctx, best, info); err != nil {
@@ -238,7 +238,7 @@ func (e *endpoint) hashAt(ctx context.Context, height uint64) (string, error) {
 		return "", aboveTip(height)
 	}
 
-	if failover.RefusedWith(err, codeMisc) { // btcd says the same of every refusal
+	if failover.RefusedWith(err, codeMisc) { // btcd uses this code for every refusal
 		var tip uint64
 		if e.call(ctx, &tip, "getblockcount") == nil && height > tip {
 			return "", aboveTip(height)

@@ -75,9 +75,9 @@ var (
 	}
 )
 
-// btc returns the native asset with the least payment in satoshi, which must exceed the dust limit of every
-// kind of output, and the least output that pays for its own input: 2,000 satoshi do at 29 satoshi per
-// virtual byte (68 virtual bytes).
+// btc returns the native asset. least is the lowest payment in satoshi; it must exceed the dust limit of
+// every kind of output. dust is the lowest output that pays for its own input: 2,000 satoshi do up to 29
+// satoshi per virtual byte (68 virtual bytes).
 func btc(least, dust uint64) chain.Asset {
 	return chain.Asset{
 		Symbol:    "BTC",

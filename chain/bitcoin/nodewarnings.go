@@ -8,7 +8,7 @@ import (
 // nodeWarnings are the warnings in an answer of getblockchaininfo: a list, or one text before Bitcoin Core 28.
 type nodeWarnings []string
 
-// UnmarshalJSON ignores what is neither a list of texts nor a text: warnings decide nothing.
+// UnmarshalJSON ignores a value of any other form, because nothing depends on warnings.
 func (w *nodeWarnings) UnmarshalJSON(data []byte) error {
 	var (
 		list []string
@@ -26,10 +26,10 @@ func (w *nodeWarnings) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// maxWarnings bounds the warnings of a node that are shown.
+// maxWarnings bounds the number of a node's warnings that are shown.
 const maxWarnings = 5
 
-// shown returns the warnings as people may see them: few, without secrets of the node's URL.
+// shown returns the warnings for display: few, without secrets of the node's URL.
 func (w nodeWarnings) shown(node *endpoint) (shown []string) {
 	for _, warning := range w[:min(len(w), maxWarnings)] {
 		if warning = strings.TrimSpace(node.Clean(warning)); warning != "" {

@@ -37,8 +37,8 @@ func newNotified(d *driver, endpoint string) (*notified, error) {
 	return nil, invalidConfig("ZMQ %q is not of the form tcp://host:port or ipc:///path", endpoint)
 }
 
-// NotifyHeads subscribes to the hashes of blocks. A node that is gone without a word ends the subscription by
-// the connection's keep-alive. Errors:
+// NotifyHeads subscribes to the hashes of blocks. If the node disappears silently, the connection's
+// keep-alive ends the subscription. Errors:
 //
 //   - fault.Unavailable: the node cannot be reached, or the subscription ended
 func (d *notified) NotifyHeads(ctx context.Context, notify func()) error {
@@ -80,7 +80,7 @@ func (d *notified) NotifyHeads(ctx context.Context, notify func()) error {
 	}
 }
 
-// notifyError says why there is no subscription.
+// notifyError returns why the subscription failed or ended.
 func (d *notified) notifyError(err error) error {
 	return fault.Wrap(
 		err, fault.Unavailable, "node_unavailable",

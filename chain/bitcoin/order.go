@@ -11,7 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// targetOf returns the coin target of an order: its outputs and where change goes. It errors:
+// targetOf returns the coin target of an order: its outputs and the change script. It errors:
 //   - fault.Invalid (order_invalid, asset_not_enabled, destination_not_payable): the order can never be paid
 //   - fault.Unsupported (outputs_unsupported): it has more destinations than maxOutputs
 func (d *driver) targetOf(order chain.Order) (coinTarget, error) {
@@ -44,7 +44,7 @@ func (d *driver) targetOf(order chain.Order) (coinTarget, error) {
 		target.outputs = append(target.outputs, txOut)
 	}
 
-	// Change may go to any address. That of a watch-only wallet is never signed for, and its coins are no candidates.
+	// Change may go to any address. A watch-only wallet is never signed for, and its coins are no candidates.
 	_, script, err := d.parse(string(order.From.Address))
 	if err != nil {
 		return target, fault.New(
@@ -58,8 +58,8 @@ func (d *driver) targetOf(order chain.Order) (coinTarget, error) {
 	return target, nil
 }
 
-// txOutOf returns the transaction output of an ordered one of at most limit satoshi. One that bears the fee
-// may be dust here: buildPSBT checks what is left of it.
+// txOutOf returns the transaction output for an ordered output of at most limit satoshi. An output that bears
+// the fee may be dust here: buildPSBT checks the rest after the fee.
 func (d *driver) txOutOf(output chain.Output, limit int64, bearsFee bool) (*wire.TxOut, error) {
 	if output.AssetID != d.native.ID {
 		return nil, fault.New(
@@ -100,9 +100,9 @@ func spendableScript(script []byte) bool {
 	return txscript.IsPayToWitnessPubKeyHash(script) || txscript.IsPayToTaproot(script)
 }
 
-// candidates returns the coins of an order that may be chosen and those that must be spent. Coins at an
-// address that this package cannot sign for are passed over. Orders that lack a required coin are
-// fault.Invalid (replacement_invalid).
+// candidates returns the coins of an order that may be chosen and those that must be spent. It leaves out
+// coins at an address that this package cannot sign for. An order that lacks a required coin is fault.Invalid
+// (replacement_invalid).
 func (d *driver) candidates(order chain.Order) (coins, required []candidate, err error) {
 	outpoints, err := requiredOutpoints(order)
 	if err != nil {
@@ -148,8 +148,8 @@ func (d *driver) candidates(order chain.Order) (coins, required []candidate, err
 	return coins, required, nil
 }
 
-// requiredOutpoints returns the coins that an order must spend: the one that it bumps, those that it names,
-// then those that its predecessor spends.
+// requiredOutpoints returns the coins that an order must spend: the coin that it bumps, the coins that it
+// lists, then the coins of its predecessor.
 func requiredOutpoints(order chain.Order) ([]chain.Outpoint, error) {
 	var outpoints []chain.Outpoint
 	if order.Bumps != nil {
@@ -183,8 +183,8 @@ func requiredOutpoints(order chain.Order) ([]chain.Outpoint, error) {
 	return outpoints, nil
 }
 
-// candidateOf returns a coin as a candidate; ok is false when this package cannot spend it. scripts holds the scripts
-// of addresses that were parsed, nil for those that cannot be spent.
+// candidateOf returns a coin as a candidate; ok is false when this package cannot spend it. scripts caches
+// the scripts of parsed addresses; nil for an address that cannot be spent from.
 func (d *driver) candidateOf(coin chain.Coin, scripts map[chain.Address][]byte) (c candidate, ok bool) {
 	script, known := scripts[coin.Owner.Address]
 	if !known {

@@ -9,9 +9,10 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// feePaid returns the network fee of a transaction in a block, in satoshi: its inputs less its outputs. A coin's
-// value is that in its own transaction, whose bytes are checked by their hash. A node without an index of
-// transactions names it beside the block, which nothing proves. The fee is 0 where it names none.
+// feePaid returns the network fee of a transaction in a block, in satoshi: its inputs less its outputs. A
+// coin's value is read from the transaction that made it, whose bytes are checked by their hash. A node
+// without an index of transactions may report the value with the block, but nothing proves it. The fee is 0
+// if the node reports none.
 func (d *driver) feePaid(
 	ctx context.Context,
 	node *endpoint,
@@ -40,8 +41,8 @@ func (d *driver) feePaid(
 	return satoshiAmount(spent), nil
 }
 
-// indexedInputs returns the sum of what a transaction spends, in satoshi, from the transactions that made it. known
-// is false when the node does not have one of them.
+// indexedInputs returns the sum of a transaction's inputs, in satoshi, from the transactions that made them.
+// known is false if the node lacks one of those.
 func (e *endpoint) indexedInputs(ctx context.Context, tx *wire.MsgTx) (sum int64, known bool, err error) {
 	for _, in := range tx.TxIn {
 		coin := in.PreviousOutPoint
@@ -61,8 +62,8 @@ func (e *endpoint) indexedInputs(ctx context.Context, tx *wire.MsgTx) (sum int64
 	return sum, true, nil
 }
 
-// namedInputs returns the sum of what a transaction spends, in satoshi, as a node names it in the block. known is
-// false when it does not, or when the answer is too large.
+// namedInputs returns the sum of a transaction's inputs, in satoshi, as the node reports them with the block.
+// known is false if it does not report them, or if the answer is too large.
 func (d *driver) namedInputs(
 	ctx context.Context,
 	node *endpoint,

@@ -10,20 +10,21 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// A fork can take a payer's transaction out of the chain, and a pool may not take it back: then what we sent on top of
-// it is refused everywhere. Its bytes are in the pool of another node, or in the block that left the chain, which nodes
-// keep. They are verified by their hash and sent again.
+// A fork may remove a payer's transaction from the chain, and the pool of a node may refuse to take it back.
+// Then every node refuses the transactions that we sent on top of it. Its bytes are in the pool of another
+// node, or in the block that left the chain, which nodes keep. They are verified by their hash and sent
+// again.
 
 const (
-	// maxParents bounds the transactions that are sent again for one of ours: what nodes take of unconfirmed
-	// ancestors.
+	// maxParents bounds the number of parents that are sent again for a transaction of ours: the number of
+	// unconfirmed ancestors that nodes accept.
 	maxParents = 25
 	// maxStaleBlocks bounds the blocks outside of a node's chain that are searched.
 	maxStaleBlocks = 24
 )
 
-// resendParents sends the transactions again that a transaction rests on, and that nodes have neither in their chain
-// nor in their pools. It reports whether it sent one.
+// resendParents sends the lost unconfirmed parents of a transaction again: those in neither the chain nor the
+// pool of a node. It reports whether it sent one.
 func (d *driver) resendParents(ctx context.Context, tx *wire.MsgTx) (sent bool, err error) {
 	parents := &parentSearch{driver: d, seen: map[string]bool{}}
 	if err := parents.collect(ctx, tx); err != nil {
@@ -45,14 +46,14 @@ func (d *driver) resendParents(ctx context.Context, tx *wire.MsgTx) (sent bool, 
 	return sent, nil
 }
 
-// parentSearch looks for the lost transactions that one of ours rests on.
+// parentSearch looks for the lost unconfirmed parents of a transaction of ours.
 type parentSearch struct {
 	*driver
 	seen  map[string]bool
 	found []*wire.MsgTx
 }
 
-// collect finds the lost parents of a transaction, after their own.
+// collect adds the lost parents of a transaction to found, each after its own parents.
 func (p *parentSearch) collect(ctx context.Context, tx *wire.MsgTx) error {
 	for _, in := range tx.TxIn {
 		id := in.PreviousOutPoint.Hash.String()
@@ -81,8 +82,8 @@ func (p *parentSearch) collect(ctx context.Context, tx *wire.MsgTx) error {
 	return nil
 }
 
-// lost returns the transaction of an output that some node does not have, from another node or a block that left the
-// chain; nil where it is in the chain, or nowhere.
+// lost returns the transaction that made an output, from a node's pool or from a block that left the chain;
+// nil if it is in the chain, or not found.
 func (p *parentSearch) lost(ctx context.Context, outpoint wire.OutPoint) (lost *wire.MsgTx, err error) {
 	id := outpoint.Hash.String()
 
@@ -127,7 +128,7 @@ func (p *parentSearch) lost(ctx context.Context, outpoint wire.OutPoint) (lost *
 	return nil, nil
 }
 
-// staleTx returns a transaction of a block that a node has outside of its chain; nil for none.
+// staleTx returns a transaction from a block that a node has outside of its chain; nil if there is none.
 func (d *driver) staleTx(ctx context.Context, node *endpoint, id string) (*wire.MsgTx, error) {
 	var tips []struct {
 		Height uint64 `json:"height"`
@@ -154,7 +155,7 @@ func (d *driver) staleTx(ctx context.Context, node *endpoint, id string) (*wire.
 
 			block, err := d.rawBlock(ctx, node, tip.Height-i, hash)
 			if err != nil {
-				break // it has the header alone
+				break // it has only the header
 			}
 
 			for _, tx := range block.Transactions {
@@ -174,7 +175,7 @@ func (d *driver) staleTx(ctx context.Context, node *endpoint, id string) (*wire.
 func rawBytes(tx *wire.MsgTx) []byte {
 	var raw bytes.Buffer
 
-	_ = tx.Serialize(&raw) // a buffer takes everything
+	_ = tx.Serialize(&raw) // writes to memory
 
 	return raw.Bytes()
 }

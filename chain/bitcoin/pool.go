@@ -30,8 +30,8 @@ func (p *poolCache) store(txs map[string]chain.PoolTx) {
 	p.txs = txs
 }
 
-// Pool returns the transactions of the mempool with the outputs that they spend, which show replacements.
-// There are at most Config.PoolLimit.
+// Pool returns the transactions of the mempool, at most Config.PoolLimit, with the outputs that they spend.
+// The spends show replacements.
 func (d *driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 	var out []chain.PoolTx
 

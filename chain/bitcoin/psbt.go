@@ -17,7 +17,7 @@ import (
 )
 
 // buildPSBT returns the unsigned transaction of a selection as a PSBT (BIP-174), with one payload per input.
-// Payments too small to bear the fee are fault.State (insufficient_funds).
+// If a payment is too small to bear the fee, the error is fault.State (insufficient_funds).
 func (d *driver) buildPSBT(
 	order chain.Order,
 	target coinTarget,
@@ -54,7 +54,7 @@ func (d *driver) buildPSBT(
 	}
 
 	for i, coin := range selected.coins {
-		// Without a sighash type a signer uses ALL for P2WPKH and DEFAULT for P2TR, as it must.
+		// Without a sighash type a signer must use ALL for P2WPKH and DEFAULT for P2TR.
 		packet.Inputs[i].WitnessUtxo = wire.NewTxOut(coin.value, coin.script)
 	}
 
@@ -113,9 +113,9 @@ func txOuts(
 	return outputs, nil
 }
 
-// Assemble returns the signed transaction with its hash. Each signature is verified as the network does
-// it, by the script of the output that it spends. Each key must be that of the output's address.
-// Otherwise it is fault.Invalid (signature_invalid).
+// Assemble returns the signed transaction with its hash. Each signature is verified as by the network, with
+// the script of the output that it spends. Each key must be that of the output's address. Otherwise the error
+// is fault.Invalid (signature_invalid).
 func (d *driver) Assemble(
 	order chain.Order,
 	unsigned chain.Unsigned,
@@ -161,8 +161,8 @@ func (d *driver) Assemble(
 	}, nil
 }
 
-// prevOutputs returns the outputs that a packet's inputs spend. All must be of scripts that this package
-// signs for.
+// prevOutputs returns the outputs that a packet's inputs spend. This package must be able to sign for all
+// their scripts.
 func prevOutputs(packet *psbt.Packet) (map[wire.OutPoint]*wire.TxOut, error) {
 	spent := make(map[wire.OutPoint]*wire.TxOut, len(packet.Inputs))
 	for i, in := range packet.UnsignedTx.TxIn {
@@ -289,8 +289,8 @@ func (d *driver) verifyScripts(tx *wire.MsgTx, spent map[wire.OutPoint]*wire.TxO
 
 var errSignature = errors.New("it is not the signature of the curve and scheme asked for")
 
-// witness returns the witness that unlocks an output. The signature is as chain.Signer returns it: 64 bytes
-// of BIP-340 for P2TR, r, s and recovery id for P2WPKH.
+// witness returns the witness that unlocks an output. The signature has the form of chain.Signer: 64 bytes of
+// BIP-340 for P2TR; r, s and recovery id for P2WPKH.
 func witness(script []byte, key chain.PublicKey, signature []byte) (wire.TxWitness, error) {
 	if txscript.IsPayToTaproot(script) {
 		if len(signature) != 64 {

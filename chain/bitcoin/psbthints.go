@@ -15,7 +15,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// KeyPaths names the keys of a signer as BIP-32 does, so that a device finds them. hdkey.Signer implements it.
+// KeyPaths returns the BIP-32 names of a signer's keys, so that a device finds them. hdkey.Signer implements
+// it.
 type KeyPaths interface {
 	// Fingerprint returns the fingerprint of the root key, 8 hexadecimal digits.
 	Fingerprint() string
@@ -25,12 +26,12 @@ type KeyPaths interface {
 	PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicKey, error)
 }
 
-// psbtHints are what a PSBT shows an external signer beside the outputs that it spends.
+// psbtHints are data in a PSBT for an external signer, in addition to the outputs that it spends.
 type psbtHints struct {
-	// keys are those of inputs and change, by reference.
+	// keys are the keys of inputs and change, by reference.
 	keys map[chain.KeyRef]keyPath
-	// previous are the transactions that P2WPKH inputs spend, by hash: a device that computes the fee does
-	// not take the word of the PSBT for their amounts.
+	// previous are the transactions whose outputs P2WPKH inputs spend, by hash. A device that computes the
+	// fee needs them, because it does not trust the amounts in the PSBT.
 	previous map[string]*wire.MsgTx
 }
 
@@ -41,8 +42,8 @@ type keyPath struct {
 	path        []uint32
 }
 
-// hints returns the hints for a selection; none without Config.Keys. A previous transaction that the node does
-// not have is left out.
+// hints returns the hints for a selection; none without Config.Keys. It leaves out a previous transaction
+// that the node does not have.
 func (d *driver) hints(
 	ctx context.Context,
 	node *endpoint,
@@ -82,7 +83,7 @@ func (d *driver) hints(
 	return hints, err
 }
 
-// keyPathOf returns the path of a party's key; zero when its address is not that of the key.
+// keyPathOf returns the path of a party's key; zero if the party's address is not that of the key.
 func (d *driver) keyPathOf(ctx context.Context, party chain.Party) (keyPath, error) {
 	public, err := d.config.Keys.PublicKey(ctx, party.Key)
 	if err != nil {
@@ -152,8 +153,8 @@ func parsePath(text string) (path []uint32, ok bool) {
 	return path, true
 }
 
-// previousTxs returns the transactions that made P2WPKH coins, by hash, as far as the node has them. Each has
-// its hash and holds the coin as it is on record.
+// previousTxs returns the transactions that made P2WPKH coins, by hash, as far as the node has them. Each is
+// checked against its hash, and holds the coin as it is on record.
 func (e *endpoint) previousTxs(ctx context.Context, coins []candidate) (map[string]*wire.MsgTx, error) {
 	var (
 		spent  []candidate
@@ -177,7 +178,7 @@ func (e *endpoint) previousTxs(ctx context.Context, coins []candidate) (map[stri
 
 		calls[i] = newCall("getrawtransaction", coin.Outpoint.TxHash, 0)
 		if coin.Height > 0 && blocks[i].decode(e, &block) == nil {
-			calls[i].args = append(calls[i].args, block) // found without an index of transactions
+			calls[i].args = append(calls[i].args, block) // lets a node without an index of transactions find it
 		}
 	}
 
@@ -234,7 +235,7 @@ func (h psbtHints) addTo(packet *psbt.Packet, order chain.Order, target coinTarg
 	}
 }
 
-// derivation returns the key as BIP-174 names it.
+// derivation returns the key in the form of BIP-174.
 func (k keyPath) derivation() []*psbt.Bip32Derivation {
 	return []*psbt.Bip32Derivation{{
 		PubKey:               k.public,
@@ -243,7 +244,7 @@ func (k keyPath) derivation() []*psbt.Bip32Derivation {
 	}}
 }
 
-// taproot returns the key as BIP-371 names one without scripts.
+// taproot returns the key in the form of BIP-371 for a key without scripts.
 func (k keyPath) taproot() (internalKey []byte, derivations []*psbt.TaprootBip32Derivation) {
 	internalKey = k.public[1:]
 

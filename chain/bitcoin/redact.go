@@ -13,7 +13,7 @@ func (c Config) Format(state fmt.State, _ rune) {
 	redact.Format(state, redact.Text("bitcoin.Config", c.Network.Slug))
 }
 
-// MarshalText is what Format writes, for encoders that would look at the fields.
+// MarshalText returns the text that Format writes, for encoders that would read the fields.
 func (c Config) MarshalText() ([]byte, error) {
 	return []byte(redact.Text("bitcoin.Config", c.Network.Slug)), nil
 }

@@ -9,24 +9,25 @@ import (
 )
 
 const (
-	// retargetInterval is the number of blocks between two changes of the target: a period. Source: Bitcoin
-	// Core, DifficultyAdjustmentInterval.
+	// retargetInterval is the length of a period: the number of blocks between two changes of the target.
+	// Source: Bitcoin Core, DifficultyAdjustmentInterval.
 	retargetInterval = 2016
-	// retargetTimespan is how long a period should take, in seconds: two weeks. Source: Bitcoin Core,
+	// retargetTimespan is the intended duration of a period in seconds: two weeks. Source: Bitcoin Core,
 	// nPowTargetTimespan.
 	retargetTimespan = 14 * 24 * 60 * 60
-	// maxRetarget is the factor by which a target changes at most. Source: Bitcoin Core,
+	// maxRetarget is the largest factor by which a target changes. Source: Bitcoin Core,
 	// CalculateNextWorkRequired.
 	maxRetarget = 4
-	// easyAfter is how many seconds after its parent a test network's block may be easy: two block times.
-	// Source: Bitcoin Core, GetNextWorkRequired.
+	// easyAfter is the number of seconds after its parent from which a test network's block may be easy: two
+	// block times. Source: Bitcoin Core, GetNextWorkRequired.
 	easyAfter = 20 * 60
-	// maxTimewarp is how many seconds a period of Testnet4 may begin before its parent (BIP-94).
+	// maxTimewarp is the largest number of seconds by which a period of Testnet4 may begin before its parent
+	// (BIP-94).
 	maxTimewarp = 600
 )
 
-// periodStart returns the height of the first block of the period that decides the target at a height; ok is
-// false where the parent alone decides.
+// periodStart returns the height of the first block of the period that determines the target at a height; ok
+// is false if the target follows from the parent alone.
 func periodStart(params *chaincfg.Params, height uint64) (start uint64, ok bool) {
 	switch {
 	case params.PoWNoRetargeting || height == 0:
@@ -38,9 +39,9 @@ func periodStart(params *chaincfg.Params, height uint64) (start uint64, ok bool)
 	return height - height%retargetInterval, params.ReduceMinDifficulty
 }
 
-// targetProblem returns what is wrong with a header's target after its parent's, "" for nothing. first begins
-// the period of periodStart; nil where there is none. Source: Bitcoin Core, src/pow.cpp, GetNextWorkRequired;
-// BIP-94.
+// targetProblem returns what is wrong with a header's target, given its parent; "" if nothing is. first
+// begins the period of periodStart; nil if there is none. Source: Bitcoin Core, src/pow.cpp,
+// GetNextWorkRequired; BIP-94.
 func targetProblem(
 	params *chaincfg.Params,
 	height uint64,
@@ -64,7 +65,7 @@ func targetProblem(
 	case header.Timestamp.Unix() > parent.Timestamp.Unix()+easyAfter:
 		want = params.PowLimitBits
 	default:
-		want = first.Bits // an easy block changes nothing for the next
+		want = first.Bits // an easy block does not change the next target
 	}
 
 	if header.Bits != want {
@@ -74,8 +75,9 @@ func targetProblem(
 	return ""
 }
 
-// retarget returns the target after a period of a target, in compact form. It took a number of seconds, from its
-// first block to its last: one block time less than a period. Source: Bitcoin Core, CalculateNextWorkRequired.
+// retarget returns the target after a period, in compact form. bits is the target of the period, seconds the
+// time from its first block to its last: one block time less than the whole period. Source: Bitcoin Core,
+// CalculateNextWorkRequired.
 func retarget(params *chaincfg.Params, bits uint32, seconds int64) uint32 {
 	seconds = min(max(seconds, retargetTimespan/maxRetarget), retargetTimespan*maxRetarget)
 
@@ -118,10 +120,10 @@ func compactTarget(bits uint32) *big.Int {
 }
 
 // bip34Height is the height from which Bitcoin's coinbases begin with their height; on the other networks all
-// do. Source: Bitcoin Core, src/kernel/chainparams.cpp.
+// coinbases do. Source: Bitcoin Core, src/kernel/chainparams.cpp.
 const bip34Height = 227_931
 
-// heightProblem returns what is wrong with the height that a coinbase begins with (BIP-34), "" for nothing.
+// heightProblem returns what is wrong with the height at the start of a coinbase (BIP-34); "" if nothing is.
 func heightProblem(params *chaincfg.Params, height uint64, coinbase *wire.MsgTx) string {
 	if height == 0 || params.Net == chaincfg.MainNetParams.Net && height < bip34Height {
 		return ""

@@ -1,6 +1,6 @@
 package bitcoin
 
-// JSON-RPC 1.0 over HTTP as Bitcoin Core serves it. btcd's client is not used: its calls take no context,
+// JSON-RPC 1.0 over HTTP, as served by Bitcoin Core. btcd's client is not used: its calls accept no context,
 // and it retries without end.
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// The JSON-RPC codes that are acted on. Source: Bitcoin Core, src/rpc/protocol.h.
+// The JSON-RPC codes that this package distinguishes. Source: Bitcoin Core, src/rpc/protocol.h.
 const (
 	codeMisc          = -1  // such as: the block is pruned
 	codeNotFound      = -5  // no such transaction or block
@@ -37,7 +37,7 @@ const (
 // maxBatch is the number of calls in one HTTP request.
 const maxBatch = 100
 
-// The kinds of failures that a smaller question may avoid.
+// The kinds of failures that a smaller request may avoid.
 const (
 	// tooLarge is an answer above Config.MaxResponse.
 	tooLarge failover.Kind = "too large"
@@ -63,9 +63,11 @@ type endpoint struct {
 	slots          chan struct{} // requests in flight
 
 	pruned atomic.Bool
-	// suspect is set since the node gave no answer or synced: it may have been restored, or be another one.
+	// suspect is set once the node gives no answer or is syncing: it may have been restored, or replaced by
+	// another one.
 	suspect atomic.Bool
-	// skipUntil is when the node is compared with the others again, in Unix nanoseconds; see checkChain.
+	// skipUntil is the time until which the node is not compared with the others, in Unix nanoseconds; see
+	// checkChain.
 	skipUntil atomic.Int64
 	// fork is set while another node's chain outweighs the node's.
 	fork atomic.Pointer[lostFork]
@@ -110,7 +112,8 @@ type rpcCall struct {
 
 func newCall(method string, args ...any) *rpcCall { return &rpcCall{method: method, args: args} }
 
-// decode decodes the result. A refusal is returned as it is, a result of another form as *failover.Failure.
+// decode decodes the result. It returns a refusal unchanged, and a *failover.Failure for a result of another
+// form.
 func (c *rpcCall) decode(node *endpoint, into any) error {
 	if c.err != nil {
 		return c.err
@@ -123,7 +126,7 @@ func (c *rpcCall) decode(node *endpoint, into any) error {
 	return nil
 }
 
-// isNull reports whether the node answered null: there is no such object.
+// isNull reports whether the node answered null: it has no such object.
 func (c *rpcCall) isNull() bool {
 	return c.err == nil && (len(c.result) == 0 || string(c.result) == "null")
 }
@@ -138,8 +141,8 @@ func (e *endpoint) call(ctx context.Context, into any, method string, args ...an
 	return call.decode(e, into)
 }
 
-// batchCall makes the calls, maxBatch per request. An error means that the node gave no usable answer; the
-// refusal of a single call is in rpcCall.err.
+// batchCall makes the calls, maxBatch per request. An error means that the node gave no usable answer;
+// rpcCall.err has the refusal of a single call.
 func (e *endpoint) batchCall(ctx context.Context, calls ...*rpcCall) error {
 	for len(calls) > 0 {
 		n := min(len(calls), maxBatch)
@@ -157,7 +160,7 @@ func (e *endpoint) batchCall(ctx context.Context, calls ...*rpcCall) error {
 	return nil
 }
 
-// sendSplit makes the calls in one HTTP request, and in halves where the answer is too large.
+// sendSplit makes the calls in one HTTP request. If the answer is too large, it makes them in halves.
 func (e *endpoint) sendSplit(ctx context.Context, calls []*rpcCall) error {
 	err := e.sendBatch(ctx, calls)
 
@@ -174,7 +177,7 @@ func (e *endpoint) sendSplit(ctx context.Context, calls []*rpcCall) error {
 	return e.sendSplit(ctx, calls[half:])
 }
 
-// rpcRequest is a call as it is sent.
+// rpcRequest is the wire form of a call.
 type rpcRequest struct {
 	Version string `json:"jsonrpc"`
 	ID      int    `json:"id"`
@@ -192,8 +195,8 @@ type rpcResponse struct {
 	} `json:"error"`
 }
 
-// sendBatch makes one HTTP request. It is always a batch: to a batch the node answers status 200 whatever
-// it says of the single calls.
+// sendBatch makes one HTTP request. It is always a batch, because the node answers a batch with status 200
+// even if it refuses single calls.
 func (e *endpoint) sendBatch(ctx context.Context, calls []*rpcCall) error {
 	select {
 	case e.slots <- struct{}{}:
@@ -226,8 +229,9 @@ func (e *endpoint) sendBatch(ctx context.Context, calls []*rpcCall) error {
 	return e.readBatch(answer, calls)
 }
 
-// readBatch stores the responses of an answer in their calls. The answer must have one for each call, or is one error
-// for all of them, as providers send it: that may concern a single call, which smaller batches show.
+// readBatch stores the responses of an answer in their calls. The answer must have one response for each
+// call, or be one error for all of them, as some providers send it. Such an error may concern a single call;
+// smaller batches then find it.
 func (e *endpoint) readBatch(answer []byte, calls []*rpcCall) error {
 	var whole rpcResponse
 

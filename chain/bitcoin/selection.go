@@ -1,6 +1,6 @@
 package bitcoin
 
-// Coin selection without I/O: which coins pay for an order, and how much is change.
+// Coin selection without I/O: the choice of the coins that pay for an order, and the amount of change.
 
 import (
 	"cmp"
@@ -12,32 +12,34 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// selection is a set of coins with its fee and change. The coins hold payments, fee and change together.
+// selection is a set of coins with its fee and change. The value of the coins is the sum of payments, fee and
+// change.
 type selection struct {
 	coins []candidate
 	// fee is the network fee in satoshi.
 	fee int64
 	// change is the change output in satoshi; 0 when there is none.
 	change int64
-	// waste is Bitcoin Core's waste metric in satoshi, see selectCoins.
+	// waste is Bitcoin Core's waste metric in satoshi; see selectCoins.
 	waste int64
 }
 
 var (
 	errShort = errors.New("the coins do not cover payments and fee")
-	// errInexact means that no coins add up to payments that bear the fee, or exceed them by enough for
-	// change.
+	// errInexact means that the payments bear the fee, but no coins add up to them or exceed them by enough
+	// for change.
 	errInexact = errors.New("no choice of coins adds up to the payments")
 	errHeavy   = errors.New("it takes more coins than fit into one transaction")
 )
 
-// selectCoins returns the least wasteful selection that pays the target, of those within its maximum fee where
-// there are any. The required coins are always in it: a replacement shares them with what it displaces.
-// Unconfirmed coins are used only when the confirmed ones are too few, or cost too much.
+// selectCoins returns the least wasteful selection that pays the target. Selections within the target's
+// maximum fee come first. The required coins are always in it, because a replacement must share them with the
+// transactions that it displaces. Unconfirmed coins are used only if the confirmed ones are too few, or cost
+// too much.
 //
-// Three selections are compared: coins that match without change (branch and bound), the smallest single
-// coin that is enough, and the largest coins until they are enough. Waste is what the inputs cost beyond
-// their cost at longTermRate, plus the cost of making and spending change. Without change it is what the
+// Three selections are compared: coins that match without change (branch and bound), the smallest single coin
+// that is enough, and the largest coins until they are enough. Waste is the cost of the inputs beyond their
+// cost at longTermRate, plus the cost of making and spending change. Without change it is the amount that the
 // miner gets beyond the fee.
 //
 // Source: Murch, "An Evaluation of Coin Selection Strategies" (2016), and Bitcoin Core's waste metric.
@@ -57,7 +59,7 @@ func selectCoins(target coinTarget, policy feePolicy, coins, required []candidat
 	return all, allErr
 }
 
-// selectFrom returns the least wasteful selection of coins, which it sorts: the largest first.
+// selectFrom returns the least wasteful selection of coins. It sorts coins, largest first.
 func selectFrom(target coinTarget, policy feePolicy, coins, required []candidate) (selection, error) {
 	slices.SortFunc(coins, func(a, b candidate) int {
 		return cmp.Or(
@@ -86,7 +88,7 @@ func selectFrom(target coinTarget, policy feePolicy, coins, required []candidate
 
 		try(target.branchAndBound(policy, coins, have.value))
 
-		for i := len(coins) - 1; i >= 0; i-- { // the smallest that is enough
+		for i := len(coins) - 1; i >= 0; i-- { // the smallest coin that is enough
 			if _, _, err := target.settle(policy, have.with(coins[i])); err == nil {
 				try(coins[i : i+1])
 				break
@@ -94,7 +96,7 @@ func selectFrom(target coinTarget, policy feePolicy, coins, required []candidate
 		}
 
 		sum := have
-		for i, coin := range coins { // the largest until they are enough
+		for i, coin := range coins { // the largest coins until they are enough
 			sum = sum.with(coin)
 
 			_, _, err := target.settle(policy, sum)
@@ -116,7 +118,7 @@ func selectFrom(target coinTarget, policy feePolicy, coins, required []candidate
 	return *best, nil
 }
 
-// coinSum is what coins come to: their number, their value in satoshi and the weight of their inputs.
+// coinSum is the sum of coins: their number, their value in satoshi and the weight of their inputs.
 type coinSum struct {
 	coins         int
 	value, weight int64
@@ -130,7 +132,7 @@ func sumOf(coins []candidate) (sum coinSum) {
 	return sum
 }
 
-// with returns the sum with one coin more.
+// with returns the sum with one more coin.
 func (s coinSum) with(coin candidate) coinSum {
 	return coinSum{s.coins + 1, s.value + coin.value, s.weight + coin.weight()}
 }
@@ -154,11 +156,12 @@ func (c candidate) weight() int64 {
 	return p2wpkhWeight
 }
 
-// coinTarget is what a transaction has to pay.
+// coinTarget describes the payments of a transaction.
 type coinTarget struct {
-	// total is the sum of the outputs in satoshi, maxFee the most that the transaction may cost; 0 is no bound.
+	// total is the sum of the outputs in satoshi, maxFee the most that the transaction may cost; maxFee 0
+	// means no bound.
 	total, maxFee int64
-	// subtractFee takes the fee out of the payments; the coins have to add up to them alone.
+	// subtractFee takes the fee out of the payments; the coins then have to add up to the payments alone.
 	subtractFee bool
 	// outputs are the payments.
 	outputs []*wire.TxOut
@@ -166,8 +169,8 @@ type coinTarget struct {
 	changeScript []byte
 }
 
-// prefers reports whether a selection is better than another: within the maximum fee, then less wasteful. Waste
-// alone prefers many coins at low rates, as it is cheap to spend them now.
+// prefers reports whether a selection is better than another: one within the maximum fee first, then the less
+// wasteful one. Waste alone would prefer many coins at low rates, as it is cheap to spend them now.
 func (t coinTarget) prefers(selected, other selection) bool {
 	within, otherWithin := t.allows(selected), t.allows(other)
 	if within != otherWithin {
@@ -180,7 +183,7 @@ func (t coinTarget) prefers(selected, other selection) bool {
 // allows reports whether a selection costs no more than the maximum fee.
 func (t coinTarget) allows(selected selection) bool { return t.maxFee == 0 || selected.fee <= t.maxFee }
 
-// evaluate returns the selection that coins make, with its fee and change. Its errors are those of settle.
+// evaluate returns the selection made of the coins, with its fee and change. Its errors are those of settle.
 func (t coinTarget) evaluate(policy feePolicy, coins []candidate) (selection, error) {
 	sum, selected := sumOf(coins), selection{coins: coins}
 
@@ -201,7 +204,7 @@ func (t coinTarget) evaluate(policy feePolicy, coins []candidate) (selection, er
 
 // settle returns the fee and the change, in satoshi, of a transaction that spends coins. It errors:
 //   - errShort: the coins do not cover payments and fee
-//   - errInexact: the payments bear the fee, and what exceeds them is dust
+//   - errInexact: the payments bear the fee, and the rest above them is dust
 //   - errHeavy: the transaction would be heavier than nodes relay
 func (t coinTarget) settle(policy feePolicy, spent coinSum) (fee, change int64, err error) {
 	if spent.coins == 0 {
@@ -240,7 +243,8 @@ func (t coinTarget) settle(policy feePolicy, spent coinSum) (fee, change int64, 
 	return fee, change, nil
 }
 
-// txWeight returns the weight of the whole transaction, in weight units, with inputs of a total weight.
+// txWeight returns the weight of a whole transaction, in weight units; inputWeights is the total weight of
+// its inputs.
 func (t coinTarget) txWeight(inputs int, inputWeights int64, change bool) int64 {
 	outputs, weight := len(t.outputs), emptyWeight+inputWeights
 	for _, output := range t.outputs {
@@ -260,11 +264,11 @@ func (t coinTarget) changeCost(policy feePolicy) int64 {
 	return feeAt(policy.rate, outputWeight(t.changeScript)) + feeAt(longTermRate, p2wpkhWeight)
 }
 
-// branchAndBound returns coins that pay the target without change, or nil when it finds none. The coins
-// must be sorted, the largest first; have is the value of the required coins in satoshi.
+// branchAndBound returns coins that pay the target without change, or nil if it finds none. The coins must be
+// sorted, largest first; have is the value of the required coins in satoshi.
 //
-// With their own fees taken off, the coins add up to the target, or exceed it by at most the cost of
-// change. Where the payments bear the fee, they add up exactly, whatever they cost.
+// Less their own fees, the coins add up to the target, or exceed it by at most the cost of change. If the
+// payments bear the fee, the coins add up exactly, whatever they cost.
 func (t coinTarget) branchAndBound(policy feePolicy, coins []candidate, have int64) []candidate {
 	search := bnbSearch{goal: t.total - have, bestWaste: -1}
 	if !t.subtractFee {
@@ -315,21 +319,21 @@ type bnbOption struct {
 type bnbSearch struct {
 	// options are sorted, the most valuable first.
 	options []bnbOption
-	// next is, of each option, the index of the first later one of another value, and what lies between is worth
-	// with it.
+	// next is, for each option, the index of the first later option with another value. worth is the total
+	// value of the options from it up to that index.
 	next  []int
 	worth []int64
-	// goal is the value to reach, slack by how much it may be exceeded.
+	// goal is the value to reach; slack is the amount by which it may be exceeded.
 	goal, slack int64
 	// most is the number of options that fit into one transaction.
 	most int
 
-	// picked are indexes of options, value and cost their sums.
+	// picked are indexes of options; value and cost are their sums.
 	picked      []int
 	value, cost int64
 	tries       int
 
-	// best is the least wasteful match, bestWaste its waste; -1 while there is none.
+	// best is the least wasteful match and bestWaste its waste; -1 while there is none.
 	best      []int
 	bestWaste int64
 }
@@ -347,8 +351,8 @@ func (s *bnbSearch) nextValues() {
 	}
 }
 
-// from searches depth first the options from index i on, which are worth available together: each is first
-// picked, then omitted.
+// from searches the options from index i on, depth first; available is their total value. Each option is
+// first picked, then omitted.
 func (s *bnbSearch) from(i int, available int64) {
 	if s.tries++; s.tries > maxBnBTries || s.value > s.goal+s.slack || s.value+available < s.goal {
 		return
@@ -359,7 +363,7 @@ func (s *bnbSearch) from(i int, available int64) {
 			s.best, s.bestWaste = slices.Clone(s.picked), waste
 		}
 
-		return // more coins would only cost more
+		return // more coins would only add cost
 	}
 
 	if i == len(s.options) || len(s.picked) == s.most {
@@ -372,23 +376,23 @@ func (s *bnbSearch) from(i int, available int64) {
 	s.from(i+1, available-option.value)
 	s.picked, s.value, s.cost = s.picked[:len(s.picked)-1], s.value-option.value, s.cost-option.cost
 
-	// Options of equal value are omitted with it: in its place they would give the same sums.
+	// Omit the other options of equal value too: they would give the same sums.
 	s.from(s.next[i], available-s.worth[i])
 }
 
-// feePolicy is the least fee that a transaction has to pay. Rates are satoshi per 1000 virtual bytes.
+// feePolicy is the minimum fee of a transaction. Rates are satoshi per 1000 virtual bytes.
 type feePolicy struct {
 	// rate is the fee rate of the transaction itself.
 	rate int64
-	// replacedFee and incrementalRate bound the fee of a replacement (BIP-125): replacedFee, in satoshi,
+	// replacedFee and incrementalRate are the minimum of a replacement (BIP-125): replacedFee, in satoshi,
 	// plus its own relay at incrementalRate.
 	replacedFee, incrementalRate int64
-	// parentFee and parentRate bound the fee of a child that pays for its parents: parentFee, the satoshi
-	// that they lack, plus its own virtual bytes, rounded up, at parentRate.
+	// parentFee and parentRate are the minimum of a child that pays for its parents: parentFee, the fee in
+	// satoshi that they lack, plus its own virtual bytes, rounded up, at parentRate.
 	parentFee, parentRate int64
 }
 
-// fee returns the least fee of a transaction, in satoshi, for its weight in weight units. Every rate is met
+// fee returns the minimum fee of a transaction, in satoshi, for its weight in weight units. Every rate is met
 // on whole virtual bytes, rounded up, as nodes and miners count.
 func (p feePolicy) fee(weight int64) int64 {
 	size := roundToVBytes(weight)

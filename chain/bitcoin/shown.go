@@ -10,7 +10,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/price"
 )
 
-// shownBlocks is how many blocks are remembered, freshBlocks how many are read where the newest one is not known.
+// shownBlocks is the number of blocks that are remembered. freshBlocks is the number of blocks to read if the
+// newest one is not known.
 const (
 	shownBlocks = 6
 	freshBlocks = 2
@@ -19,21 +20,22 @@ const (
 // firstSubsidy is the subsidy of the first blocks, in satoshi.
 const firstSubsidy = 50 * 100_000_000
 
-// shownRates are the average rates that the newest verified blocks paid. Their coinbase transactions claim the fees,
-// and their proof of work commits to them: no node makes them up. The zero value has none.
+// shownRates are the average rates that the newest verified blocks paid. Their coinbase transactions claim
+// the fees, and their proof of work commits to them, so that no node can invent them. The zero value has no
+// rates.
 type shownRates struct {
 	mu   sync.Mutex
 	rows []shownRate // the oldest reading first
 }
 
-// shownRate is what one block paid, and what a node may say alone beside it (price.Alone), in satoshi per 1000 virtual
-// bytes.
+// shownRate is the average rate that one block paid, and the highest that one node may name alone beside it
+// (price.Alone), in satoshi per 1000 virtual bytes.
 type shownRate struct {
 	height      uint64
 	paid, alone int64
 }
 
-// add remembers a block in place of an earlier one of its height.
+// add remembers a block and replaces an earlier one of the same height.
 func (s *shownRates) add(row shownRate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +45,8 @@ func (s *shownRates) add(row shownRate) {
 	s.rows = s.rows[max(0, len(s.rows)-shownBlocks):]
 }
 
-// highest returns the highest rates of the blocks; has reports whether one of a height is among them.
+// highest returns the highest rates of the remembered blocks; has reports whether one of them has the given
+// height.
 func (s *shownRates) highest(height uint64) (most shownRate, has bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +88,8 @@ func (d *driver) shows(height uint64, txs []*wire.MsgTx) {
 	d.shown.add(row)
 }
 
-// rateBound returns the bound of what a node says of rates: what it may say alone is what blocks allow, and what the
-// configuration takes without any estimate.
+// rateBound returns the bound on a node's rates. Without a second node, a rate is at most the highest of these: what
+// blocks allow (price.Alone), Config.FallbackFeeRate and Config.MinFeeRate.
 func (d *driver) rateBound(shown shownRate) price.Bound {
 	configured := max(int64(d.config.FallbackFeeRate), int64(d.config.MinFeeRate))
 
@@ -120,7 +123,7 @@ func (d *driver) readShown(ctx context.Context, node *endpoint, said int64) show
 	return shown
 }
 
-// perThousand returns fees in satoshi for a weight as a rate, rounded down.
+// perThousand returns the rate of fees in satoshi for a weight, rounded down.
 func perThousand(fees, weight int64) int64 {
 	rate, _ := satoshi(satoshiAmount(fees).Mul(4000).Share(satoshiAmount(1), satoshiAmount(weight)))
 	return rate

@@ -18,15 +18,16 @@ import (
 // Status returns the state of a transaction of ours, without an index of transactions. Fee is that of Build,
 // in satoshi: the signatures commit to it.
 //
-// A transaction is included when a verified block of the best chain holds it. The block is the one that a
-// node with an index names. Otherwise, once a coin of the transaction is spent, the blocks since its lock
-// time are searched. A call searches at most searchPerCall blocks and the next one continues.
+// A transaction is included when a verified block of the best chain holds it. A node with an index reports
+// that block. Otherwise, once a coin of the transaction is spent, the blocks since its lock time are
+// searched. A call searches at most searchPerCall blocks and the next one continues.
 //
-// Of a transaction without its bytes, which a person acknowledges, the outputs are those in its block, and the fee
-// is what it spends beyond them. It is found by a node with an index, and by the coins that are known to be its inputs.
+// A transaction that a person acknowledges has no bytes here. Its outputs are then those in its block, and
+// its fee is the sum of its inputs less these. It is found by a node with an index, or by the coins that are
+// known to be its inputs.
 //
-// Everything else is pooled or unknown. TxDead is never answered: a node's word on a hash or a coin is no
-// proof.
+// Any other transaction is pooled or unknown. Status never answers TxDead, because a node's answer about a
+// hash or a coin proves nothing.
 func (d *driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
 	tx, err := expectedTx(signed)
 	if err != nil {
@@ -46,7 +47,7 @@ func (d *driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatu
 	)
 }
 
-// expectedTx returns our transaction, or as much of it as is known where its bytes are the network's.
+// expectedTx returns our transaction. Without its bytes, it returns the parts that are known.
 func expectedTx(signed chain.Signed) (*wire.MsgTx, error) {
 	if len(signed.Raw) > 0 {
 		return signedTx(signed)
@@ -130,7 +131,8 @@ func (d *driver) statusAt(
 	}, nil
 }
 
-// includedTx returns a transaction of a block whose bytes are not known here, and the fee that it paid (satoshi).
+// includedTx returns a transaction of a block whose bytes are not known here, and the fee that it paid, in
+// satoshi.
 func (d *driver) includedTx(
 	ctx context.Context,
 	node *endpoint,
@@ -147,7 +149,7 @@ func (d *driver) includedTx(
 	return tx, fee, err
 }
 
-// txInBlock returns a transaction of a block, which is read again and verified.
+// txInBlock reads and verifies a block again and returns a transaction in it.
 func (d *driver) txInBlock(
 	ctx context.Context,
 	node *endpoint,
@@ -172,8 +174,8 @@ func (d *driver) txInBlock(
 type inclusionSearch struct {
 	// next is the height to search next.
 	next uint64
-	// spender is the hash of what spends a coin of the transaction, "" until it is found: the transaction
-	// itself, or another one. block is the verified block that includes it.
+	// spender is the hash of the transaction that spends a coin of the searched one, "" until it is found:
+	// the searched transaction itself, or another one. block is the verified block that includes it.
 	spender string
 	block   chain.Ref
 }
@@ -181,14 +183,15 @@ type inclusionSearch struct {
 const (
 	// searchPerCall is the number of blocks that one call of Status searches: about a day.
 	searchPerCall = 144
-	// searchMargin is the number of blocks below the lock time where a search starts, for reorgs since.
+	// searchMargin is the number of blocks below the lock time at which a search starts, for reorgs since
+	// then.
 	searchMargin = 12
-	// maxSearches bounds the searches that are remembered; beyond it all start over.
+	// maxSearches bounds the searches that are remembered; beyond it all searches start over.
 	maxSearches = 10_000
 )
 
-// findIncluded returns the search of a transaction whose result is known, while its block is in the node's
-// best chain. Otherwise the search has no spender.
+// findIncluded returns the finished search of a transaction if the block that it found is in the node's best
+// chain. Otherwise the returned search has no spender.
 func (d *driver) findIncluded(
 	ctx context.Context,
 	node *endpoint,
@@ -212,8 +215,8 @@ func (d *driver) findIncluded(
 	return search, confirmations, nil
 }
 
-// confirmations returns the number of blocks of the best chain at or above a block; 0 when it is not in that
-// chain.
+// confirmations returns the number of blocks of the best chain at or above a block; 0 if the block is not in
+// that chain.
 func (e *endpoint) confirmations(ctx context.Context, block chain.Ref) (uint64, error) {
 	hash, err := e.hashAt(ctx, block.Height)
 	if errors.Is(err, fault.NotFound) || err == nil && hash != block.Hash {
@@ -232,8 +235,8 @@ func (e *endpoint) confirmations(ctx context.Context, block chain.Ref) (uint64, 
 	return uint64(max(0, header.Confirmations)), nil
 }
 
-// searchSpender searches blocks for what spends a coin of a transaction, once the node has one as spent. The
-// search has no spender while it is not found.
+// searchSpender searches blocks for the transaction that spends a coin of a transaction, once the node
+// reports one as spent. The returned search has no spender until it is found.
 func (d *driver) searchSpender(
 	ctx context.Context,
 	node *endpoint,
@@ -262,7 +265,7 @@ func (d *driver) searchSpender(
 	return search, nil
 }
 
-// spentInputs returns the outputs that a transaction spends and that are not unspent in a block.
+// spentInputs returns the outputs that a transaction spends, except those that are unspent in a block.
 func (e *endpoint) spentInputs(ctx context.Context, tx *wire.MsgTx) (map[wire.OutPoint]bool, error) {
 	calls := make([]*rpcCall, len(tx.TxIn))
 	for i, in := range tx.TxIn {
@@ -325,7 +328,7 @@ func (d *driver) searchBlocks(
 	return inclusionSearch{next: from + searchPerCall}, nil
 }
 
-// rawBlock returns the block of a hash, verified against it; see blockProblem.
+// rawBlock returns the block with a hash, verified against it; see blockProblem.
 func (d *driver) rawBlock(
 	ctx context.Context,
 	node *endpoint,

@@ -14,8 +14,8 @@ import (
 // several addresses. Its outputs are the platform fee and, less the network fee, the remainder to the master
 // wallet. Other coins at the addresses are not spent.
 //
-// A platform fee below the dust limit cannot be paid: it is omitted, PaysFee is 0, and the caller carries it
-// over. MaxFee allows for replacements, as far as the remainder stays above the dust limit. It errors:
+// A platform fee below the dust limit cannot be paid: the step omits it, PaysFee is 0, and the caller carries
+// it over. MaxFee allows for replacements, as far as the remainder stays above the dust limit. It errors:
 //   - fault.Invalid (not_releasable): an asset, address or sum of the release is wrong
 //   - fault.State (uneconomic): the deposit does not cover the fees
 func (d *driver) PlanSweep(ctx context.Context, release chain.SweepRequest) ([]chain.SweepStep, error) {
@@ -61,7 +61,8 @@ func (d *driver) PlanSweep(ctx context.Context, release chain.SweepRequest) ([]c
 	return []chain.SweepStep{step}, nil
 }
 
-// InputFees returns what spending each coin adds to a fee at the current rate, in satoshi, rounded up.
+// InputFees returns the amount that spending each coin adds to a fee at the current rate, in satoshi, rounded
+// up.
 func (d *driver) InputFees(ctx context.Context, coins []chain.Coin) ([]chain.Amount, error) {
 	var rates feeRates
 
@@ -88,17 +89,17 @@ func (d *driver) InputFees(ctx context.Context, coins []chain.Coin) ([]chain.Amo
 	return fees, nil
 }
 
-// sweepPlan is what a release pays, in satoshi.
+// sweepPlan holds the payments of a release, in satoshi.
 type sweepPlan struct {
 	// fee is the platform fee, 0 where it would be dust.
 	fee int64
-	// remainder goes to the master wallet, network fee included; leastRemainder is its dust limit.
+	// remainder goes to the master wallet and includes the network fee; leastRemainder is its dust limit.
 	remainder, leastRemainder int64
 	// inputWeights is the weight of all inputs in weight units.
 	inputWeights int64
 }
 
-// checkSweep returns what a release pays.
+// checkSweep checks a release and returns its payments.
 func (d *driver) checkSweep(release chain.SweepRequest) (sweepPlan, error) {
 	if release.Asset.ID != d.native.ID {
 		return sweepPlan{}, notSweepable(release.Deposit, "network "+d.network.Slug+" has no such asset")
@@ -168,7 +169,7 @@ func (d *driver) depositWeight(release chain.SweepRequest) (weight int64, err er
 	return weight, nil
 }
 
-// platformFee returns the platform fee of a release in satoshi, 0 where it would be dust.
+// platformFee returns the platform fee of a release in satoshi; 0 if it would be dust.
 func (d *driver) platformFee(release chain.SweepRequest) (int64, error) {
 	if release.Fee.IsZero() {
 		return 0, nil

@@ -1,6 +1,6 @@
 package bitcoin
 
-// Transactions: looking them up, their bytes and weights, and amounts in satoshi.
+// Transactions: lookup, bytes and weights, and amounts in satoshi.
 
 import (
 	"bytes"
@@ -19,10 +19,10 @@ import (
 )
 
 // Transaction returns a transaction of the mempool or of a verified canonical block. It errors:
-//   - fault.Invalid (tx_hash_invalid): the text is no transaction hash
-//   - fault.NotFound (transaction_unknown): neither mempool nor chain of any node has it
+//   - fault.Invalid (tx_hash_invalid): the text is not a transaction hash
+//   - fault.NotFound (transaction_unknown): it is in neither the mempool nor the chain of any node
 //   - fault.Unavailable (txindex_missing): it is not in the mempool, and a node has no complete index of
-//     transactions (-txindex=1) that finds it in a block
+//     transactions (-txindex=1) that would find it in a block
 func (d *driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
 	hash, err := parseHash(hash)
 	if err != nil {
@@ -61,7 +61,7 @@ func (d *driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, e
 	return found, nil
 }
 
-// txLookup is a node's answer about a hash, which is a hint: only a block shows what it includes.
+// txLookup is a node's answer about a hash. It is a hint: only a block proves that it includes a transaction.
 type txLookup struct {
 	// tx is nil when the node does not have it.
 	tx *wire.MsgTx
@@ -106,8 +106,8 @@ func (e *endpoint) lookUp(ctx context.Context, hash string) (txLookup, error) {
 	return txLookup{tx: tx, blockHash: answer.BlockHash}, nil
 }
 
-// includingBlock returns the verified block of the best chain that a node named for a transaction. That the
-// block does not hold the transaction is a *failover.Failure.
+// includingBlock returns the verified block of the best chain that a node reports for a transaction. If the
+// block does not hold the transaction, the error is a *failover.Failure.
 func (d *driver) includingBlock(
 	ctx context.Context,
 	node *endpoint,
@@ -159,7 +159,7 @@ func (e *endpoint) checkTxIndex(ctx context.Context) error {
 
 	err := e.call(ctx, &indexes, "getindexinfo")
 	if failover.RefusedWith(err, codeNoMethod) {
-		return nil // btcd, which answers getrawtransaction with another code when it has no index
+		return nil // btcd, which without an index answers getrawtransaction with another code
 	}
 
 	if err == nil && !indexes["txindex"].Synced {
@@ -173,7 +173,7 @@ func (e *endpoint) checkTxIndex(ctx context.Context) error {
 	return err
 }
 
-// Amounts inside this package are satoshi in an int64, as on the wire. Every amount that enters is checked
+// Amounts inside this package are satoshi in an int64, as on the wire. Every amount from outside is checked
 // against maxSatoshi.
 const (
 	decimals   = 8
@@ -212,11 +212,11 @@ func satoshiOf(number string) (int64, error) {
 	return d.IntPart(), nil
 }
 
-// Weights of a transaction's parts, in weight units (BIP-141: a byte counts 4, a byte of witness 1).
-// Signatures count at their longest, so that no transaction weighs more than its fee pays for.
+// Weights of a transaction's parts, in weight units (BIP-141: a byte counts 4, a byte of witness 1). A
+// signature counts with its maximum size, so that no transaction weighs more than its fee pays for.
 const (
-	// emptyWeight is version and lock time of 4 bytes each, segwit marker and flag as witness. countsWeight
-	// adds the two counts.
+	// emptyWeight is version and lock time of 4 bytes each, and segwit marker and flag, which count as
+	// witness. countsWeight adds the two counts.
 	emptyWeight = 4*(4+4) + 2
 	// inputWeight is outpoint 36, empty script 1, sequence 4 bytes.
 	inputWeight = 4 * (36 + 1 + 4)
@@ -239,7 +239,7 @@ func countsWeight(inputs, outputs int) int64 {
 	return 4 * int64(wire.VarIntSerializeSize(uint64(inputs))+wire.VarIntSerializeSize(uint64(outputs)))
 }
 
-// roundToVBytes rounds a weight up to whole virtual bytes, in weight units: miners count one that is begun.
+// roundToVBytes rounds a weight up to whole virtual bytes, in weight units, as miners do.
 func roundToVBytes(weight int64) int64 { return (weight + 3) / 4 * 4 }
 
 // weightOf returns the weight of a transaction in weight units (BIP-141).
@@ -247,7 +247,7 @@ func weightOf(tx *wire.MsgTx) int64 {
 	return int64(3*tx.SerializeSizeStripped() + tx.SerializeSize())
 }
 
-// feeAt returns the fee in satoshi, rounded up, of a weight in weight units at a rate in satoshi per 1000
+// feeAt returns the fee in satoshi, rounded up, for a weight in weight units at a rate in satoshi per 1000
 // virtual bytes.
 func feeAt(rate, weight int64) int64 { return (rate*weight + 3999) / 4000 }
 
@@ -255,8 +255,9 @@ func feeAt(rate, weight int64) int64 { return (rate*weight + 3999) / 4000 }
 // DUST_RELAY_TX_FEE.
 const dustRate = 3000
 
-// dustLimit returns the least value of a relayed output, in satoshi: the cost, at dustRate, of making and
-// spending it. Spending takes 148 bytes, or 67 with a witness. Source: Bitcoin Core, GetDustThreshold.
+// dustLimit returns the lowest value of an output that nodes relay, in satoshi: the cost, at dustRate, of
+// making and spending it. Spending takes 148 bytes, or 67 with a witness. Source: Bitcoin Core,
+// GetDustThreshold.
 func dustLimit(script []byte) int64 {
 	spending := int64(32 + 4 + 1 + 107 + 4)
 	if txscript.IsWitnessProgram(script) {
@@ -296,7 +297,7 @@ func decodeRawTx(raw []byte) (*wire.MsgTx, error) {
 	return tx, nil
 }
 
-// signedTx decodes the bytes of our transaction. Bytes of another hash are fault.Invalid
+// signedTx decodes the bytes of our transaction. Bytes with another hash are fault.Invalid
 // (transaction_malformed).
 func signedTx(signed chain.Signed) (*wire.MsgTx, error) {
 	tx, err := decodeRawTx(signed.Raw)

@@ -13,8 +13,9 @@ import (
 // unspentBatch is the number of outputs that are read with one batch of calls.
 const unspentBatch = 200
 
-// Unspent returns the amounts of outputs in the node's UTXO set, without the mempool; 0 for one that is
-// spent or unknown. All answers are of one tip: a block that arrives in between is fault.Unavailable.
+// Unspent returns the amounts of outputs in the node's UTXO set, without the mempool; 0 for an output that is
+// spent or unknown. All answers are of one tip: if a block arrives in between, the error is
+// fault.Unavailable.
 func (d *driver) Unspent(
 	ctx context.Context,
 	outpoints []chain.Outpoint,
@@ -88,10 +89,10 @@ func (c *rpcCall) unspentAmount(node *endpoint, tip string) (chain.Amount, error
 // coinbaseMaturity is the number of confirmations that a block reward needs before it can be spent.
 const coinbaseMaturity = 100
 
-// unspendable returns the coins that the node does not have as they are on record, or that are immature.
+// unspendable returns the coins that are immature, or not in the node's UTXO set as they are on record.
 //
-// Confirmed coins are read without the mempool: whether a transaction of ours spends one already, the
-// record of coins says. Unconfirmed coins that are required are not read: what is replaced spends them.
+// Confirmed coins are read without the mempool, because our records show whether a transaction of ours
+// already spends them. Required unconfirmed coins are not read: the replaced transaction spends them.
 func (e *endpoint) unspendable(ctx context.Context, coins, required []candidate) ([]chain.Outpoint, error) {
 	var (
 		checked []candidate
@@ -128,7 +129,7 @@ func (e *endpoint) unspendable(ctx context.Context, coins, required []candidate)
 	return outpoints, nil
 }
 
-// isSpendable reports whether an answer of gettxout is the coin as it is on record, and mature.
+// isSpendable reports whether an answer of gettxout shows the coin as it is on record, and mature.
 func (c *rpcCall) isSpendable(node *endpoint, coin candidate) (bool, error) {
 	if c.isNull() {
 		return false, nil

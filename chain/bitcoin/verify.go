@@ -10,12 +10,12 @@ import (
 	"github.com/btcsuite/btcd/wire/v2"
 )
 
-// segwitHeight is the height from which Bitcoin's blocks commit to witnesses; on the other networks all do.
-// Source: Bitcoin Core, src/kernel/chainparams.cpp.
+// segwitHeight is the height from which Bitcoin's blocks commit to witnesses; on the other networks all
+// blocks do. Source: Bitcoin Core, src/kernel/chainparams.cpp.
 const segwitHeight = 481_824
 
-// blockProblem returns which check of a block against its hash failed, "" when it passed all of them:
-// header hash, proof of work, coinbase and its height, Merkle root and witness commitment.
+// blockProblem returns the first check of a block against its hash that failed; "" if all passed. The checks
+// are header hash, proof of work, coinbase and its height, Merkle root and witness commitment.
 func blockProblem(
 	params *chaincfg.Params,
 	height uint64,
@@ -46,8 +46,8 @@ func blockProblem(
 	return witnessProblem(txs)
 }
 
-// meetsTarget reports whether the hash of a header is at most its target, and the target at most the
-// network's easiest. Source: Bitcoin Core, src/pow.cpp, CheckProofOfWork.
+// meetsTarget reports whether the hash of a header is at most its target, and the target at most that of the
+// network's lowest difficulty. Source: Bitcoin Core, src/pow.cpp, CheckProofOfWork.
 func meetsTarget(params *chaincfg.Params, header *wire.BlockHeader) bool {
 	target := compactTarget(header.Bits)
 	if target.Cmp(params.PowLimit) > 0 {
@@ -62,10 +62,10 @@ func meetsTarget(params *chaincfg.Params, header *wire.BlockHeader) bool {
 	return new(big.Int).SetBytes(hash[:]).Cmp(target) <= 0
 }
 
-// contentsProblem returns what is wrong with transactions that should be all of a header, "" for nothing.
+// contentsProblem returns what is wrong with transactions that should be all of a header; "" if nothing is.
 func contentsProblem(header *wire.BlockHeader, txs []*wire.MsgTx) string {
-	// Inner nodes of a Merkle tree cannot pass for transactions (CVE-2017-12842): then the first of them
-	// would have to be a coinbase, too.
+	// Inner nodes of a Merkle tree cannot pass for transactions (CVE-2017-12842): the first of them would
+	// have to be a coinbase, too.
 	for i, tx := range txs {
 		if isCoinbase(tx) != (i == 0) {
 			return "does not begin with its coinbase, or has two"
@@ -97,12 +97,12 @@ func isCoinbase(tx *wire.MsgTx) bool {
 		tx.TxIn[0].PreviousOutPoint == *wire.NewOutPoint(&chainhash.Hash{}, ^uint32(0))
 }
 
-// commitmentPrefix begins the script of a coinbase's output that commits to the witnesses. Source: BIP-141,
+// commitmentPrefix begins the script of the coinbase output that commits to the witnesses. Source: BIP-141,
 // "commitment structure".
 var commitmentPrefix = []byte{txscript.OP_RETURN, 0x24, 0xaa, 0x21, 0xa9, 0xed}
 
-// witnessProblem returns what is wrong with the witnesses of a block's transactions, "" for nothing. A block
-// without a commitment has no witnesses.
+// witnessProblem returns what is wrong with the witnesses of a block's transactions; "" if nothing is. A
+// block without a commitment must have no witnesses.
 func witnessProblem(txs []*wire.MsgTx) string {
 	var commitment []byte // the last one counts
 
@@ -128,7 +128,7 @@ func witnessProblem(txs []*wire.MsgTx) string {
 		return "commits to witnesses, and its coinbase has no reserved value for that"
 	}
 
-	ids := make([]chainhash.Hash, len(txs)) // that of the coinbase counts as 0
+	ids := make([]chainhash.Hash, len(txs)) // the id of the coinbase counts as 0
 	for i, tx := range txs[1:] {
 		ids[i+1] = tx.WitnessHash()
 	}
@@ -141,8 +141,8 @@ func witnessProblem(txs []*wire.MsgTx) string {
 	return ""
 }
 
-// merkleRoot returns the Merkle root of transaction ids, at least one, which it overwrites. Source: Bitcoin
-// Core, src/consensus/merkle.cpp.
+// merkleRoot returns the Merkle root of transaction ids. There must be at least one; merkleRoot overwrites
+// them. Source: Bitcoin Core, src/consensus/merkle.cpp.
 func merkleRoot(ids []chainhash.Hash) chainhash.Hash {
 	var pair [2 * chainhash.HashSize]byte
 

@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// This file is the subscriber's side of ZMTP 3.0 (https://rfc.zeromq.org/spec/23/), of which a node's
-// notifications need little: the NULL mechanism, one subscription, and short frames.
+// This file is the subscriber's side of ZMTP 3.0 (https://rfc.zeromq.org/spec/23/). A node's notifications
+// need only a part of it: the NULL mechanism, one subscription, and short frames.
 
 // Bits of a frame's flags.
 const (
@@ -60,7 +60,7 @@ func subscribeZMTP(conn io.Writer, from *bufio.Reader, topic string) error {
 		case flags&frameCommand == 0:
 			return errNotZMTP
 		case hasPrefix(body, frameReady):
-			// Before the publisher is ready, it takes no message.
+			// The publisher accepts no message before it is ready.
 			_, err := conn.Write(zmtpSubscription(topic))
 			return err
 		case hasPrefix(body, frameError):
@@ -71,7 +71,7 @@ func subscribeZMTP(conn io.Writer, from *bufio.Reader, topic string) error {
 	return errNotZMTP
 }
 
-// zmtpOpening is what a subscriber sends first: its greeting, and READY.
+// zmtpOpening returns the first bytes of a subscriber: its greeting, and READY.
 func zmtpOpening() []byte {
 	out := make([]byte, greetingSize, 2*greetingSize)
 	out[0], out[9], out[10] = 0xFF, 0x7F, 3
@@ -87,7 +87,7 @@ func zmtpOpening() []byte {
 	return append(out, ready...)
 }
 
-// zmtpSubscription is a message that begins with 1.
+// zmtpSubscription returns a subscription message, which begins with 1.
 func zmtpSubscription(topic string) []byte {
 	return append([]byte{0, byte(1 + len(topic)), 1}, topic...)
 }

@@ -22,16 +22,16 @@ var (
 	decimalsSelector  = []byte{0x31, 0x3c, 0xe5, 0x67}
 )
 
-// Balances returns the balances (base units) of holdings at the state after block at, in the order
-// given. It makes one call per holding and node, pinned to the block's hash (EIP-1898) or, at a node that refuses that,
-// at the block's height, where its block is compared before and after. No block proves what a node
-// says: where several nodes are configured, a balance is what two of them say. Errors:
+// Balances returns the balances (base units) of holdings at the state after block at, in the order given. It
+// makes one call per holding and node, pinned to the block's hash (EIP-1898). At a node that refuses the
+// hash, the call names the height, and the node's block there is compared before and after. No block proves a
+// balance. So where several nodes are configured, two of them must agree about it. Errors:
 //
 //   - fault.Invalid (block_invalid): at is zero
 //   - fault.Invalid (address_invalid, asset_not_enabled): a holding is not of this network
 //   - fault.Unavailable: no node has that block
-//   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number, or no two of
-//     the nodes say the same (chain.ErrNotAgreed)
+//   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number, or no two
+//     nodes agree (chain.ErrNotAgreed)
 func (d *driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
@@ -83,7 +83,8 @@ func (d *driver) balanceCalls(holdings []chain.Holding, block any) ([]*call, err
 	return calls, nil
 }
 
-// balances returns the answers to calls, one for each holding, and the holdings whose contract has none.
+// balances returns the answers to calls, one for each holding, and the holdings whose contract gave no
+// balance.
 func balances(
 	node *endpoint,
 	calls []*call,
@@ -113,8 +114,8 @@ func balances(
 	return out, unreadable, nil
 }
 
-// failedInContract reports whether the node ran the contract of an eth_call and that reverted, failed, or
-// returned something other than one word: no other node would answer better.
+// failedInContract reports whether the node ran the contract of an eth_call and the contract reverted,
+// failed, or returned something other than one word. Then no other node would answer better.
 func (c *call) failedInContract() bool {
 	if c.method != "eth_call" {
 		return false
@@ -133,8 +134,8 @@ func (c *call) failedInContract() bool {
 	return !c.isNull() && json.Unmarshal(c.result, &out) == nil && len(out) != 32
 }
 
-// contractFailures are how nodes say that a call ended without a revert: they have no code of their own.
-// Source: go-ethereum, core/vm/errors.go.
+// contractFailures are parts of the messages for a call that ended without a revert; such failures have no
+// code of their own. Source: go-ethereum, core/vm/errors.go.
 var contractFailures = []string{
 	"out of gas",
 	"invalid opcode",

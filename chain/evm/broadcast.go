@@ -36,7 +36,8 @@ func (d *driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 	})
 }
 
-// sendRawTransaction sends the bytes to one node. A refusal of bytes that the node has is nil.
+// sendRawTransaction sends the bytes to one node. It returns nil if the node refuses the bytes because it has
+// them.
 func (e *endpoint) sendRawTransaction(ctx context.Context, hash common.Hash, raw []byte) error {
 	rpcCall := newCall("eth_sendRawTransaction", hexutil.Bytes(raw))
 	if err := e.do(ctx, rpcCall); err != nil {
@@ -64,8 +65,8 @@ func (e *endpoint) sendRawTransaction(ctx context.Context, hash common.Hash, raw
 	return nil
 }
 
-// hasTransaction reports whether the node has the transaction in its pool or in a block. Nodes
-// refuse such bytes with messages about nonce or balance.
+// hasTransaction reports whether the node has the transaction in its pool or in a block. A node refuses bytes
+// that it has with messages about nonce or balance.
 func (e *endpoint) hasTransaction(ctx context.Context, hash common.Hash) bool {
 	rpcCall := newCall("eth_getTransactionByHash", hash)
 

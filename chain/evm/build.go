@@ -11,26 +11,27 @@ import (
 )
 
 // Build returns a type-2 transaction (EIP-1559). It offers twice the base fee plus the suggested
-// priority fee per gas, or what Order.MaxFee pays for if that covers the current fees.
+// priority fee per gas, or the price that Order.MaxFee allows if that covers the current fees.
 //
 // With SubtractFee the fee of a transfer to an account without code is exact: the priority fee equals the
-// maximum fee, so that no base fee leaves a remainder. A contract as destination is refused. To an account that
-// delegates to code (EIP-7702), and on an OP-stack rollup, what is not used of the fee stays at the address.
+// maximum fee, so that no base fee leaves a remainder. A contract as destination is refused. For an account
+// that delegates to code (EIP-7702), and on an OP-stack rollup, the unused part of the fee stays at the
+// address.
 //
-// A replacement raises both fees of what it replaces by an eighth; nodes require a tenth. It has at least the gas limit
-// of the same call, as far as a block takes it.
+// A replacement raises both fees of the replaced transaction by an eighth; nodes require a tenth. If it makes
+// the same call, its gas limit is not lower either, as far as a block allows.
 //
-// Prices are bounded by what verified blocks paid and by Config.MaxGasPrice; two nodes agree about the gas where
-// several are configured. Errors:
+// Prices are bounded by the prices in verified blocks and by Config.MaxGasPrice. Where several nodes are
+// configured, two of them must agree about the gas. Errors:
 //
 //   - fault.Invalid (destination_not_payable, amount_too_small, asset_not_enabled, …): see
 //     messageOf
 //   - fault.Invalid (replacement_invalid): Order.Replaces has another sender or nonce
 //   - fault.State (insufficient_funds)
 //   - fault.Limited (fee_above_maximum): the network asks for more than Order.MaxFee or Config.MaxGasPrice
-//   - fault.Unavailable (nodes_disagree): two nodes estimate the gas otherwise
+//   - fault.Unavailable (nodes_disagree): two nodes give different estimates of the gas
 //
-// A refusal is that of two nodes where several are configured: a payout fails by it.
+// Where several nodes are configured, two must refuse before Build returns a refusal: a payout fails by it.
 func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
 	msg, err := d.messageOf(order)
 	if err != nil {
@@ -118,7 +119,7 @@ func (d *driver) buildTx(
 // Assemble returns the signed transaction and its hash. Errors:
 //
 //   - fault.Invalid (transaction_malformed, transaction_foreign): the bytes are not of this order
-//   - fault.Invalid (signature_invalid): not one signature over these bytes by the key of
+//   - fault.Invalid (signature_invalid): not exactly one signature over these bytes by the key of
 //     Order.From
 func (d *driver) Assemble(
 	order chain.Order,
@@ -168,8 +169,8 @@ func (d *driver) Assemble(
 	}, nil
 }
 
-// checkSigner returns the sender of an order's transaction. The transaction must be of this network
-// and nonce, with one signature by the key of Order.From; its validity is checked later.
+// checkSigner returns the sender of an order's transaction. The transaction must be of this network and
+// nonce, with one signature by the key of Order.From. The signature itself is verified later.
 func (d *driver) checkSigner(
 	order chain.Order,
 	tx *unsignedTx,

@@ -8,13 +8,14 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// This file says whether a block shows every movement of coin by a log of the system address, those of contracts too.
-// Source: EIP-7708. The log of a transaction's own value comes first in its receipt. What an account sends to itself,
-// fees, withdrawals and what block producers earn have no log.
+// This file decides whether a block shows every transfer of coin by a log of the system address, including
+// transfers by contracts. Source: EIP-7708. The log of a transaction's own value comes first in its receipt.
+// No log shows transfers of an account to itself, fees, withdrawals or the earnings of block producers.
 
-// logsCoin reports whether the block shows that movements of coin log. It says so itself, whoever reads it and
-// whenever: its plain transfers log, each of them. Where it has none, its header has a block access list, which came
-// with the logs (EIP-7928, Amsterdam). What could not be verified says nothing.
+// logsCoin reports whether coin transfers are logged in this block. It depends on the block alone, so every
+// reader gets the same answer. Every plain transfer in the block must have its log. A block without plain
+// transfers needs a block access list in its header, which came with the logs (EIP-7928, Amsterdam). A block
+// that could not be verified never counts.
 func (b *verifiedBlock) logsCoin() bool {
 	if b.unverified != "" {
 		return false
@@ -43,7 +44,7 @@ func (t *txJSON) movesValue() bool {
 	return t.To != nil && *t.To != *t.From && t.Value.ToInt().Sign() > 0
 }
 
-// logsValue reports whether the first log of its receipt is that of the transaction's own value.
+// logsValue reports whether the first log of the receipt is that of the transaction's own value.
 func (t *txJSON) logsValue(receipt *receiptJSON) bool {
 	if !t.movesValue() || len(receipt.Logs) == 0 || *receipt.Logs[0].Address != params.SystemAddress {
 		return false
@@ -55,8 +56,8 @@ func (t *txJSON) logsValue(receipt *receiptJSON) bool {
 	return ok && err == nil && from == *t.From && to == *t.To && value == own
 }
 
-// hasCoinLogs reports whether the system address logged anything: then what contracts moved has the indices of logs,
-// and no trace may show it under another one.
+// hasCoinLogs reports whether the system address logged anything. Then coin that contracts moved has the
+// indices of logs, and no trace may show it under another index.
 func (r *receiptJSON) hasCoinLogs() bool {
 	return slices.ContainsFunc(r.Logs, func(log logJSON) bool { return *log.Address == params.SystemAddress })
 }

@@ -40,9 +40,9 @@ type Config struct {
 	// RPCs are further nodes in order of preference, after RPC. A node that fails or lags is
 	// skipped.
 	RPCs []string
-	// WebSocket is the ws or wss URL of a node, of RPC's for example, that announces new blocks (newHeads): a
-	// payment is then read as soon as it is mined. Nothing else is asked of it, and RPC is polled all the same. It
-	// may hold an API key. Defaults to none: new blocks are found by polling.
+	// WebSocket is the ws or wss URL of a node that announces new blocks (newHeads), for example the node of
+	// RPC. A payment is then read as soon as it is mined. The URL is used for nothing else, and RPC is polled
+	// all the same. It may hold an API key. Defaults to none: new blocks are found by polling.
 	WebSocket string
 	// Tokens are enabled in addition to the network's assets. Symbol, Contract and Decimals are
 	// required.
@@ -56,9 +56,10 @@ type Config struct {
 	Timeout time.Duration
 	// Attempts is how often all nodes are tried before a call is fault.Unavailable. Defaults to 3.
 	Attempts int
-	// Alone is for how long all nodes but one may give no usable answer until the network goes on with that one: what
-	// its verified blocks prove then confirms payments and ends transactions, and Health names it. What no block
-	// proves, such as a balance, still waits for a second node. It needs two nodes or more. Defaults to 0: it waits.
+	// Alone is the time after which the network goes on with one node, if all other nodes give no usable
+	// answer for so long. Proofs in that node's verified blocks then confirm payments and end transactions,
+	// and Health names the node. What no block proves, such as a balance, still waits for a second node.
+	// Alone needs two nodes or more. Defaults to 0: the network waits.
 	Alone time.Duration
 	// Concurrency bounds the HTTP requests in flight to one node. Defaults to 4.
 	Concurrency int
@@ -69,20 +70,21 @@ type Config struct {
 	MaxResponse int64
 	// Pool is where pending transactions are read from. Defaults to PoolPending.
 	Pool PoolSource
-	// Traces makes Transaction ask for internal transfers of the native coin
-	// (debug_traceTransaction). Payments that a payer's hint names then count, although blocks and
-	// receipts do not show them. Many providers refuse the method. It is not called where movements of coin log
-	// (EIP-7708): blocks show them all. Defaults to false.
+	// Traces makes Transaction ask for internal transfers of the native coin (debug_traceTransaction). They
+	// then count for a payment whose hash a payer names, although blocks and receipts do not show them. Many
+	// providers refuse the method. It is not called where blocks log all transfers of coin (EIP-7708).
+	// Defaults to false.
 	Traces bool
-	// L1GasPriceOracle is the contract of an OP-stack rollup with getL1Fee(bytes). Defaults to the
-	// predeploy on the OP-stack networks of this package, else to none.
+	// L1GasPriceOracle is the contract of an OP-stack rollup with getL1Fee(bytes). Defaults to the predeploy
+	// on the OP-stack networks of this package, else to no contract.
 	L1GasPriceOracle chain.Address
-	// MaxGasPrice is the highest price that a transaction offers, base fee and tip together, in wei per unit of gas,
-	// whatever nodes say. While the network asks for more, transactions wait. Defaults to 500 gwei, on Polygon and
-	// its test network to 10,000 gwei.
+	// MaxGasPrice is the highest price that a transaction offers, base fee and tip together, in wei per unit
+	// of gas, whatever nodes ask for. While the network asks for more, transactions wait. Defaults to 500
+	// gwei; on Polygon and its test network to 10,000 gwei.
 	MaxGasPrice uint64
-	// MaxGas is the most gas that a transaction may have, beside the gas limit of blocks. Defaults to 16,777,216
-	// (EIP-7825) on Ethereum, Base and their test networks, else to 0: as much as a block takes.
+	// MaxGas is the most gas that a transaction may have; the gas limit of blocks applies too. Defaults to
+	// 16,777,216 (EIP-7825) on Ethereum, Base and their test networks, else to 0: only the limit of blocks
+	// applies.
 	MaxGas uint64
 }
 

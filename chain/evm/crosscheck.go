@@ -9,9 +9,9 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// crossCheck compares a block that could not be verified with the header's bloom, with the node's count
-// of its transactions, and with its logs of enabled tokens by block hash. A node that refuses one of the
-// two calls is not asked for it; the reasons then say so.
+// crossCheck checks a block that could not be verified. It compares the block with the header's bloom, and
+// with the node's count of its transactions and its logs of enabled tokens by block hash. If a node refuses
+// one of the two calls, the reasons say so.
 func (v *verification) crossCheck(ctx context.Context) error {
 	if err := v.checkBloom(); err != nil {
 		return err
@@ -40,8 +40,8 @@ func (v *verification) crossCheck(ctx context.Context) error {
 	return v.compareLogs(calls[1], contracts)
 }
 
-// checkBloom checks that the receipts' logs set every bit of the block's bloom, and no other: a missing
-// bit is a lost log, another one an invented log. State-sync logs are outside the bloom.
+// checkBloom checks that the receipts' logs set exactly the bits of the block's bloom. A missing bit is a
+// lost log; an extra bit is an invented log. State-sync logs are outside the bloom.
 func (v *verification) checkBloom() error {
 	var all, inside types.Bloom
 
@@ -69,7 +69,7 @@ func (v *verification) checkBloom() error {
 	return nil
 }
 
-// contractsInBloom returns the enabled tokens of which the header's bloom may hold transfers.
+// contractsInBloom returns the enabled tokens whose transfers the header's bloom may contain.
 func (v *verification) contractsInBloom() []common.Address {
 	bloom := v.block.LogsBloom
 	if len(v.inside) == len(v.block.Transactions) && !bloom.Test(transferTopic[:]) {
@@ -89,8 +89,8 @@ func (v *verification) contractsInBloom() []common.Address {
 	return contracts
 }
 
-// compareCount compares the node's count of the block's transactions with those that it gave. It may
-// count one that is outside the header's roots.
+// compareCount compares the node's count of the block's transactions with the number that it gave. The count
+// may include a transaction that is outside the header's roots.
 func (v *verification) compareCount(rpcCall *call) error {
 	if rpcCall.refusal() != nil {
 		v.declared("the node does not count a block's transactions")
@@ -112,7 +112,7 @@ func (v *verification) compareCount(rpcCall *call) error {
 	return nil
 }
 
-// logKey is what two answers about the same log have in common.
+// logKey holds the fields that two answers about the same log share.
 type logKey struct {
 	index    hexutil.Uint64
 	address  common.Address
@@ -120,8 +120,8 @@ type logKey struct {
 	data     string
 }
 
-// compareLogs compares the node's logs of the block with those of its receipts. It may leave out those
-// of a state-sync transaction.
+// compareLogs compares the node's logs of the block with those of its receipts. The node may leave out the
+// logs of a state-sync transaction.
 func (v *verification) compareLogs(rpcCall *call, contracts []common.Address) error {
 	if rpcCall.refusal() != nil {
 		v.declared("the node does not give logs by block")

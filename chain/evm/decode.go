@@ -13,9 +13,9 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// decodedTx is a transaction as its bytes have it.
+// decodedTx is a transaction decoded from its bytes.
 type decodedTx struct {
-	// encoded are the bytes that the transactions root is over; hash is their Keccak-256.
+	// encoded are the bytes under the transactions root; hash is their Keccak-256.
 	encoded []byte
 	hash    common.Hash
 	// signed is nil for types without a signature, whose sender is from.
@@ -23,14 +23,14 @@ type decodedTx struct {
 	from   common.Address
 	to     *common.Address // nil: creates a contract
 	value  *big.Int        // wei
-	// nonce is nil where the transaction uses none of its sender's account.
+	// nonce is nil where the transaction uses no nonce of its sender's account.
 	nonce *uint64
 }
 
 // errUnknownType is returned for a transaction type that cannot be encoded from JSON.
 var errUnknownType = errors.New("its type is unknown")
 
-// decodeTx returns a transaction of Ethereum's own types (0 to 4) or of the format's.
+// decodeTx returns a transaction of Ethereum's own types (0 to 4) or of the format's types.
 func (f *format) decodeTx(kind uint8, raw json.RawMessage) (*decodedTx, error) {
 	if kind > types.SetCodeTxType {
 		decode := f.types[kind]
@@ -65,8 +65,8 @@ func (f *format) decodeTx(kind uint8, raw json.RawMessage) (*decodedTx, error) {
 	}, nil
 }
 
-// canonicalNumbers returns a JSON object without leading zeros in its signature, as some providers write
-// them, and without the fields that they set to null.
+// canonicalNumbers returns a JSON object without the leading zeros that some providers write in signatures,
+// and without fields that are null.
 func canonicalNumbers(raw json.RawMessage) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
@@ -126,7 +126,7 @@ type foreignJSON struct {
 	MaxSubmissionFee    *hexutil.Big    `json:"maxSubmissionFee"`
 }
 
-// feeCap returns the price limit, which providers name in one of two fields.
+// feeCap returns the price limit; providers use one of two names for it.
 func (f *foreignJSON) feeCap() *big.Int {
 	if f.MaxFeePerGas != nil {
 		return number(f.MaxFeePerGas)
@@ -135,7 +135,7 @@ func (f *foreignJSON) feeCap() *big.Int {
 	return number(f.GasPrice)
 }
 
-// number returns a JSON number, 0 for an absent one.
+// number returns a JSON number; 0 if it is absent.
 func number(n *hexutil.Big) *big.Int {
 	if n == nil {
 		return new(big.Int)
@@ -146,14 +146,14 @@ func number(n *hexutil.Big) *big.Int {
 
 // foreignTx is a transaction of a type that Ethereum does not have.
 type foreignTx struct {
-	payload any // what follows the type byte, as RLP
+	payload any // the part after the type byte, as RLP
 	from    common.Address
 	to      *common.Address
 	value   *hexutil.Big // nil where no value goes from sender to receiver
 	nonce   *hexutil.Uint64
 }
 
-// foreignType returns a transaction whose facts are all part of its payload.
+// foreignType returns a transaction whose payload holds all of its fields.
 type foreignType func(tx *foreignJSON) foreignTx
 
 // decodeForeign returns a transaction of a foreign type.

@@ -86,8 +86,8 @@ func (d *driver) Check(ctx context.Context) error {
 	return nil
 }
 
-// checkBaseFee returns fault.Stopped (base_fee_missing) where the newest block names no base fee: transactions of this
-// driver offer prices by EIP-1559.
+// checkBaseFee returns fault.Stopped (base_fee_missing) where the newest block has no base fee: this driver
+// offers prices by EIP-1559.
 func (d *driver) checkBaseFee(ctx context.Context, node *endpoint) error {
 	latest := newCall("eth_getBlockByNumber", "latest", false)
 	if err := node.do(ctx, latest); err != nil {

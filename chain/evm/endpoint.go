@@ -23,15 +23,17 @@ type endpoint struct {
 	client   *rpc.Client
 	timeout  time.Duration
 	inFlight chan struct{} // requests in flight
-	// nullErrors is set once the node wrote `"error": null` beside a result: its answers are read without that.
+	// nullErrors is set once the node wrote `"error": null` beside a result. Its answers are then read
+	// without that field.
 	nullErrors atomic.Bool
-	// beside is set while the last block that the node gave has receipts, and it gave them for the whole block.
+	// beside is set if the last block from the node has receipts and the node gave them for the whole block.
 	beside atomic.Bool
 
 	mu                  sync.Mutex
 	batchSize, maxBatch int // calls per request now, and at most
 	fullBatches         int // full requests answered since the batch size changed
-	// refused has until when a shortcut is not tried again, zero for never; see refuses.
+	// refused holds the time until which a shortcut is not tried again; the zero time means never. See
+	// refuses.
 	refused map[shortcut]time.Time
 
 	safe, final tagState
@@ -67,8 +69,8 @@ func newEndpoint(raw string, config Config) (*endpoint, error) {
 // errBodyTooLarge ends the read of a response body at Config.MaxResponse.
 var errBodyTooLarge = errors.New("the response is larger than allowed")
 
-// transport bounds response bodies and notes when the node wants to be left alone. It repeats nothing: a node may
-// refuse a range of blocks in the same way, which is then halved.
+// transport bounds response bodies and records how long the node asks for a pause. It does not retry: a node
+// may refuse a range of blocks in the same way, and that range is then halved.
 type transport struct {
 	base     http.RoundTripper
 	limit    int64
@@ -110,7 +112,7 @@ type boundedBody struct {
 	remaining int64
 }
 
-// Read returns errBodyTooLarge for a byte beyond the limit.
+// Read returns errBodyTooLarge if there is a byte beyond the limit.
 func (b *boundedBody) Read(buffer []byte) (int, error) {
 	if b.remaining <= 0 {
 		return b.readBeyond()
@@ -122,7 +124,7 @@ func (b *boundedBody) Read(buffer []byte) (int, error) {
 	return n, err
 }
 
-// readBeyond returns what ends the body after the limit's last byte.
+// readBeyond returns the error that ends the body after the limit's last byte.
 func (b *boundedBody) readBeyond() (int, error) {
 	for {
 		n, err := b.ReadCloser.Read(make([]byte, 1))
@@ -167,7 +169,7 @@ func (e *endpoint) do(ctx context.Context, calls ...*call) error {
 	return group.Wait()
 }
 
-// sendSplit sends the calls as one request, and in halves if the node finds that too much.
+// sendSplit sends the calls as one request. If the node finds that too much, it sends them in halves.
 func (e *endpoint) sendSplit(ctx context.Context, calls []*call) error {
 	if len(calls) == 0 {
 		return nil
@@ -196,7 +198,7 @@ func (e *endpoint) sendSplit(ctx context.Context, calls []*call) error {
 	return err
 }
 
-// send makes one HTTP request, and a second one where the first shows that the node writes null errors.
+// send makes one HTTP request, and a second one if the first shows that the node writes null errors.
 func (e *endpoint) send(ctx context.Context, calls []*call) error {
 	dropped := e.nullErrors.Load()
 
@@ -298,7 +300,7 @@ func (e *endpoint) transportError(ctx context.Context, calls []*call, err error)
 			failure.Kind = failover.Throttled
 		case httpError.StatusCode == http.StatusRequestEntityTooLarge,
 			httpError.StatusCode == http.StatusBadRequest:
-			failure.Kind = tooMuch // of several calls; of one it is a plain failure
+			failure.Kind = tooMuch // of several calls; a single call has a plain failure
 		}
 
 		return failure

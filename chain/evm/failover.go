@@ -12,8 +12,8 @@ import (
 // tooMuch is the kind of a failure that a smaller request may avoid.
 const tooMuch failover.Kind = "too much"
 
-// The JSON-RPC error codes in use. Sources: JSON-RPC 2.0, section 5.1; EIP-1474; EIP-4444 as
-// go-ethereum answers it.
+// The JSON-RPC error codes in use. Sources: JSON-RPC 2.0, section 5.1; EIP-1474; go-ethereum's answers under
+// EIP-4444.
 const (
 	codeReverted      = 3
 	codePruned        = 4444
@@ -29,8 +29,8 @@ const (
 // isNoMethod reports whether a node does not support a method.
 func isNoMethod(err error) bool { return failover.RefusedWith(err, codeNoMethod, codeUnsupported) }
 
-// hasNoTag reports whether a node refused a block tag because it has no such block: go-ethereum answers
-// -32000 before the first finalized block, others that the block or the tag is unknown.
+// hasNoTag reports whether a node refused a block tag because it has no such block. Before the first
+// finalized block, go-ethereum answers -32000; other nodes answer that the block or the tag is unknown.
 func hasNoTag(err error) bool {
 	return failover.RefusedWith(
 		err, codeServer, codeInvalid, codeNotFound, codeNoMethod, codeInvalidParams, codeUnknownBlock,
@@ -65,7 +65,7 @@ func (d *driver) verify(ctx context.Context, node *endpoint) error {
 	return nil
 }
 
-// refreshTip reads the node's tip; below need it returns failover.ErrLagging.
+// refreshTip reads the node's tip; a tip below need is failover.ErrLagging.
 func refreshTip(ctx context.Context, node *endpoint, need uint64) error {
 	rpcCall := newCall("eth_blockNumber")
 	if err := node.do(ctx, rpcCall); err != nil {

@@ -13,9 +13,10 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
-// EstimateFee returns the most that the order's transaction should cost, in wei: gas limit × 1.5 ×
-// (2 × base fee + priority fee), or what Order.Replaces offers and an eighth where that is more, plus the L1 data fee
-// of an OP-stack rollup. Errors are those of messageOf and quote; those of quote are of two nodes where two answer.
+// EstimateFee returns the most that the order's transaction should cost, in wei. That is gas limit × 1.5 × (2
+// × base fee + priority fee), or the offer of Order.Replaces plus an eighth where that is more. An OP-stack
+// rollup adds the L1 data fee. Errors are those of messageOf and quote; an error of quote must come from two
+// nodes where two answer.
 func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	msg, err := d.messageOf(order)
 	if err != nil {
@@ -47,28 +48,28 @@ type networkQuote struct {
 	baseFee, tipCap chain.Amount // wei per gas: the newest block's base fee, the suggested priority fee
 	highest         chain.Amount // wei per gas: the most that may be offered
 	gas             uint64       // the limit to set
-	code            []byte       // of the payee of native coin
-	l1Fee           chain.Amount // the most that publishing may cost on an OP-stack rollup, else 0
+	code            []byte       // of the account that native coin is paid to
+	l1Fee           chain.Amount // upper bound of the cost of publishing on an OP-stack rollup, else 0
 	balance         chain.Amount // the sender's, native
 	assetBalance    chain.Amount // the sender's, of the asset
 
-	latest headerJSON // the block that it is made on
+	latest headerJSON // the block that the quote is based on
 }
 
-// isContract reports whether the payee runs code of its own. An account that delegates to code (EIP-7702) is still
-// that of its key.
+// isContract reports whether the payee runs code of its own. An account that delegates to code (EIP-7702)
+// still belongs to the holder of its key.
 func (q networkQuote) isContract() bool {
 	_, delegated := types.ParseDelegation(q.code)
 
 	return len(q.code) > 0 && !delegated
 }
 
-// quote returns fees, gas and balances of a transfer, by one node as far as blocks bound what it says, and by two
-// where several are configured. Errors:
+// quote returns fees, gas and balances of a transfer. Within the bounds of verified blocks, the prices of one
+// node suffice. The gas is compared with other nodes where several are configured. Errors:
 //
 //   - fault.State (insufficient_funds): the sender holds less than the transfer
 //   - fault.Invalid (destination_not_payable): the contract or the payee reverts
-//   - fault.Unavailable (nodes_disagree): two nodes estimate the gas otherwise
+//   - fault.Unavailable (nodes_disagree): two nodes give different estimates of the gas
 func (d *driver) quote(ctx context.Context, node *endpoint, msg transferMsg) (networkQuote, error) {
 	quote, err := d.nodeQuote(ctx, node, msg)
 	if err != nil {
@@ -117,11 +118,11 @@ func (d *driver) quote(ctx context.Context, node *endpoint, msg transferMsg) (ne
 	return quote, err
 }
 
-// secondOpinionWithin is how long another node has for its quote.
+// secondOpinionWithin is the time that other nodes have for their quotes.
 const secondOpinionWithin = 2 * time.Second
 
-// othersOf returns the quotes of other nodes that answer: of as many as it takes until one estimates about as much
-// gas, none where one node is configured.
+// othersOf returns the quotes of other nodes. It asks one after another until one estimates about the same
+// gas. It returns none where one node is configured.
 func (d *driver) othersOf(
 	ctx context.Context,
 	node *endpoint,
@@ -158,8 +159,8 @@ func (d *driver) othersOf(
 	return others, nil
 }
 
-// nodeQuote reads what one node says of fees, gas and balances in one request, and of the L1 data fee in another.
-// Errors are those of quote.
+// nodeQuote reads one node's fees, gas and balances in one request, and the L1 data fee in another. Errors
+// are those of quote.
 func (d *driver) nodeQuote(ctx context.Context, node *endpoint, msg transferMsg) (networkQuote, error) {
 	var quote networkQuote
 
@@ -213,9 +214,9 @@ func (d *driver) nodeQuote(ctx context.Context, node *endpoint, msg transferMsg)
 	return quote, err
 }
 
-// quoteCalls are the calls of one quote. For native coin balance and assetBalance are one call. fresh is the estimate
-// for a receiver that holds nothing, used the gas of the transfer as it is executed; they are nil where they are not
-// wanted.
+// quoteCalls are the calls of one quote. For native coin balance and assetBalance are the same call. fresh
+// estimates the transfer to a receiver that holds nothing. used simulates the transfer and gives the gas that
+// it used. Both are nil where they are not needed.
 type quoteCalls struct{ header, tipCap, gas, fresh, used, code, balance, assetBalance *call }
 
 // quoteCallsOf returns the calls of a quote, not sent yet.
@@ -310,9 +311,8 @@ func (e *endpoint) feesPerGas(
 	return
 }
 
-// l1Fee returns the L1 data fee of an OP-stack rollup in wei, elsewhere 0. A quarter is added,
-// rounded up, as L1 prices may rise before inclusion. Source: OP-stack specification,
-// GasPriceOracle.getL1Fee.
+// l1Fee returns the L1 data fee of an OP-stack rollup in wei, elsewhere 0. It adds a quarter, rounded up, as
+// L1 prices may rise before inclusion. Source: OP-stack specification, GasPriceOracle.getL1Fee.
 func (d *driver) l1Fee(
 	ctx context.Context,
 	node *endpoint,
@@ -366,8 +366,9 @@ func getL1FeeInput(raw []byte) []byte {
 // feeCap returns the maximum fee to offer, in wei per gas: 2 × base fee + priority fee.
 func (q networkQuote) feeCap() chain.Amount { return q.baseFee.Add(q.baseFee).Add(q.tipCap) }
 
-// sweepFeeCap returns the fee of a sweep, which spends all of it, in wei per gas: 1.25 × base fee,
-// rounded up, + priority fee. Two full blocks exceed it by no more than the priority fee covers.
+// sweepFeeCap returns the price of a sweep in wei per gas: 1.25 × base fee, rounded up, + priority fee. A
+// sweep spends all of it. After two full blocks the base fee is above 1.25 times by no more than the priority
+// fee covers.
 func (q networkQuote) sweepFeeCap() chain.Amount {
 	return q.baseFee.Add(fraction(q.baseFee, 4)).Add(q.tipCap)
 }
@@ -377,14 +378,15 @@ func fraction(amount chain.Amount, parts uint64) chain.Amount {
 	return amount.RoundUpTo(chain.Units(parts)).Share(chain.Units(1), chain.Units(parts))
 }
 
-// maxCost returns the most that the transaction should cost, in wei: 1.5 × the fee cap, at least that of what it
-// displaces, rounded up, as far as the highest price allows. That allows three replacements, each an eighth higher.
+// maxCost returns the most that the transaction should cost, in wei. The price is 1.5 × the higher of the fee
+// cap and the price of the displaced transaction. It is rounded up, and at most the highest price. That
+// allows three replacements, each an eighth higher.
 func (q networkQuote) maxCost(displacing chain.Amount) chain.Amount {
 	price := chaindata.Max(q.feeCap(), displacing)
 	return chaindata.Min(price.Add(fraction(price, 2)), q.highest).Mul(q.gas).Add(q.l1Fee)
 }
 
-// expectedCost returns what the transaction costs at current fees, in wei.
+// expectedCost returns the cost of the transaction at current fees, in wei.
 func (q networkQuote) expectedCost() chain.Amount {
 	return q.baseFee.Add(q.tipCap).Mul(q.gas).Add(q.l1Fee)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Transaction returns a transaction from the chain or the pool. What is in a block comes from that block,
-// verified as by Blocks; what waits comes from the transaction's own bytes and is provisional. Errors:
+// Transaction returns a transaction from the chain or the pool. A transaction in a block is read from that
+// block, verified as by Blocks. A pending one is decoded from its own bytes and is provisional. Errors:
 //
 //   - fault.Invalid (tx_hash_invalid)
 //   - fault.NotFound (transaction_unknown)
@@ -73,12 +73,12 @@ type txLookup struct {
 	tx      *txJSON
 	receipt *receiptJSON
 	block   chain.Ref
-	// coinLogs is set where the block shows that movements of coin log.
+	// coinLogs is set where the block logs all transfers of coin.
 	coinLogs bool
 }
 
-// lookUpTx looks up a transaction at one node. The node's answer by hash only says which block to read:
-// the transaction and its receipt are those of the canonical block, verified as by Blocks.
+// lookUpTx looks up a transaction at one node. The node's answer by hash only selects the block to read. The
+// transaction and its receipt are those of the canonical block, verified as by Blocks.
 func (d *driver) lookUpTx(ctx context.Context, node *endpoint, hash common.Hash) (txLookup, error) {
 	byHash := newCall("eth_getTransactionByHash", hash)
 	if err := node.do(ctx, byHash); err != nil || byHash.isNull() {
@@ -129,8 +129,8 @@ func (d *driver) lookUpTx(ctx context.Context, node *endpoint, hash common.Hash)
 	return txLookup{}, node.Garbled("transaction %s is not in the block that it names", hash.Hex())
 }
 
-// verifyPooled replaces what the node says about a pending transaction by what its bytes say. A type
-// that is not known is left as the node says.
+// verifyPooled replaces the node's claims about a pending transaction by the contents of its bytes. A
+// transaction of an unknown type keeps the node's claims.
 func (d *driver) verifyPooled(node *endpoint, tx *txJSON) error {
 	kind, err := tx.kind(node)
 	if err != nil {
@@ -210,7 +210,8 @@ func (d *driver) Nonce(ctx context.Context, address chain.Address) (uint64, erro
 	return uint64(nonce), nil
 }
 
-// AgreedNonce returns how many transactions of an address are in blocks up to a block, as two nodes count.
+// AgreedNonce returns the number of an address's transactions in blocks up to a block, as counted by two
+// nodes.
 func (d *driver) AgreedNonce(ctx context.Context, address chain.Address, at chain.Ref) (uint64, error) {
 	account, err := parseAddress(string(address))
 	if err != nil {

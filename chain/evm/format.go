@@ -12,8 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// format describes what a network's blocks hold beside Ethereum's header and transaction types, and
-// which checks are known to hold on it.
+// format describes how a network's blocks differ from Ethereum's header and transaction types, and which
+// checks are known to hold on it.
 type format struct {
 	// types are the transaction types beyond Ethereum's own that can be encoded from JSON.
 	types map[uint8]foreignType
@@ -24,16 +24,17 @@ type format struct {
 	unverifiable []uint8
 	// stateSync is set where nodes show a transaction that no root of the header holds.
 	stateSync bool
-	// ownPrice is set where a receipt's gas price does not follow from transaction and base fee.
+	// ownPrice is set where a receipt's gas price does not follow from the transaction and the base fee.
 	ownPrice bool
-	// gasPublishes is set where publishing counts as gas, so that no estimate is exact; see driver.gasPublishes.
+	// gasPublishes is set where the cost of publishing counts as gas, so that no estimate is exact; see
+	// driver.gasPublishes.
 	gasPublishes bool
-	// holds are the checks that hold from the start. A check outside it says nothing about a node until
-	// a block of this process passed it.
+	// holds are the checks that hold from the start. A failure of any other check is no fault of the node
+	// until a block of this process passed that check.
 	holds []string
 }
 
-// The checks of a block. Those of transactions and receipts are one for each type.
+// The checks of a block. Each type of transaction and of receipt has its own.
 const (
 	checkHeader = "header hash"
 	checkTxRoot = "transactions root"
@@ -71,7 +72,7 @@ var ethereumChecks = func() []string {
 	return checks
 }()
 
-// The formats of the catalogue. What holds from the start was checked against blocks of the network;
+// The formats of the catalogue. The checks that hold from the start were verified on blocks of the network;
 // see docs/verification.md.
 var (
 	ethereumFormat = format{holds: ethereumChecks}
@@ -90,7 +91,7 @@ var (
 	}
 	polygonFormat = format{opaque: []uint8{polygonStateSync}, stateSync: true}
 	bnbFormat     = format{}
-	// otherFormat is that of networks outside the catalogue, such as development nodes and other rollups.
+	// otherFormat is for networks outside the catalogue, such as development nodes and other rollups.
 	otherFormat = format{
 		types:        withOPDeposit(arbitrumTypes),
 		unverifiable: []uint8{arbitrumLegacy},
@@ -131,8 +132,8 @@ func withOPDeposit(types map[uint8]foreignType) map[uint8]foreignType {
 	return all
 }
 
-// decodeOPDeposit returns a deposit of an OP-stack rollup. Source: Optimism specification, "Deposits".
-// Its nonce is part of its receipt alone.
+// decodeOPDeposit returns a deposit of an OP-stack rollup. Only its receipt has its nonce. Source: Optimism
+// specification, "Deposits".
 func decodeOPDeposit(tx *foreignJSON) foreignTx {
 	return foreignTx{
 		payload: &struct {
@@ -159,14 +160,14 @@ func decodeOPDeposit(tx *foreignJSON) foreignTx {
 	}
 }
 
-// arbOS is the account that ArbOS itself acts from.
+// arbOS is the account that ArbOS itself sends from.
 var arbOS = common.HexToAddress("0x00000000000000000000000000000000000A4B05")
 
 // arbRetryableTx is the precompile that retryable tickets are submitted to.
 var arbRetryableTx = common.HexToAddress("0x000000000000000000000000000000000000006E")
 
-// arbitrumTypes are Arbitrum's transaction types. Source: Arbitrum Nitro. Of these only the unsigned
-// type uses a nonce of its sender's account; a retry's nonce counts the attempts of its ticket.
+// arbitrumTypes are Arbitrum's transaction types. Only the unsigned type uses a nonce of its sender's
+// account; a retry's nonce counts the attempts of its ticket. Source: Arbitrum Nitro.
 var arbitrumTypes = map[uint8]foreignType{
 	arbitrumDeposit: func(tx *foreignJSON) foreignTx {
 		var to common.Address

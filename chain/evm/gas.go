@@ -16,14 +16,14 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
-// Gas limits are measured by estimating the very transfer under the rules in force: the real value, the real receiver.
-// No constant of a gas schedule decides anything; schedules change (EIP-2780, EIP-8037).
+// Gas limits are measured: the very transfer is estimated under the rules in force, with the real value and
+// receiver. No constant of a gas schedule is used, because schedules change (EIP-2780, EIP-8037).
 
-// gasLimit returns the gas limit for a node's estimates: what it takes, for native coin to an account without code,
-// which costs the same whatever happens before; else a fifth more, rounded up, since state may change before
-// inclusion. A token that a master wallet pays has enough for a receiver whose balance becomes zero meanwhile:
-// exchanges empty their deposit addresses. A release has not: its top-up pays for the limit, and what is not used
-// would stay behind.
+// gasLimit returns the gas limit for a node's estimates. Native coin to an account without code gets exactly
+// the gas that it uses, as nothing that happens before changes it. Every other transfer gets a fifth more,
+// rounded up, since state may change before inclusion. A token transfer from a master wallet gets enough for
+// a receiver whose balance becomes zero meanwhile: exchanges empty their deposit addresses. A release does
+// not: its top-up pays for the limit, and unused gas would stay behind.
 func (d *driver) gasLimit(
 	node *endpoint,
 	calls quoteCalls,
@@ -39,7 +39,7 @@ func (d *driver) gasLimit(
 		return 0, err
 	}
 
-	// A token need not pay to an address that nobody has: its refusal says nothing of the receiver.
+	// A token may refuse a transfer to an address without a key. That says nothing about the real receiver.
 	if calls.fresh != nil && calls.fresh.refusal() == nil {
 		fresh, err := calls.fresh.gas(node)
 		if err != nil {
@@ -56,8 +56,8 @@ func (d *driver) gasLimit(
 	return gas + (gas+4)/5, nil
 }
 
-// exactGas returns the gas of a transfer that leaves nothing: what its simulation used, where the estimate is above it
-// by no more than estimates may be; else the estimate.
+// exactGas returns the gas of a transfer that leaves nothing at its sender. It is the gas that the simulation
+// used, if the estimate exceeds that by at most estimateMargin; else the estimate.
 func (q quoteCalls) exactGas(estimate uint64) uint64 {
 	if q.used == nil || q.used.refusal() != nil {
 		return estimate
@@ -84,14 +84,14 @@ func (q quoteCalls) exactGas(estimate uint64) uint64 {
 	return estimate
 }
 
-// estimateMargin is the part of an estimate, one in so many, that it may be above what a transfer takes. Source:
+// estimateMargin bounds how far an estimate may exceed the gas used: by one part in estimateMargin. Source:
 // go-ethereum, internal/ethapi estimateGasErrorRatio, 1.5 percent.
 const estimateMargin = 50
 
-// maxEstimate bounds the estimates that are read, so that no product overflows.
+// maxEstimate bounds estimates, so that no product overflows.
 const maxEstimate = 1 << 40
 
-// gas returns an estimate.
+// gas decodes an estimate.
 func (c *call) gas(node *endpoint) (uint64, error) {
 	var gas hexutil.Uint64
 	if err := c.decode(node, &gas); err != nil {
@@ -105,17 +105,17 @@ func (c *call) gas(node *endpoint) (uint64, error) {
 	return uint64(gas), nil
 }
 
-// nitroGasLimit is the least gas limit of a header that shows an Arbitrum rollup, whose blocks are bounded otherwise
-// and name 2^50. Source: Arbitrum Nitro, l2pricing.GethBlockGasLimit.
+// nitroGasLimit is the lowest gas limit of a header that marks an Arbitrum rollup. Its headers say 2^50,
+// because its blocks are bounded by other means. Source: Arbitrum Nitro, l2pricing.GethBlockGasLimit.
 const nitroGasLimit = 1 << 50
 
-// gasPublishes reports whether the network counts publishing as gas.
+// gasPublishes reports whether the network counts the cost of publishing as gas.
 func (d *driver) gasPublishes(latest headerJSON) bool {
 	return d.format.gasPublishes ||
 		d.format == &otherFormat && latest.GasLimit != nil && *latest.GasLimit >= nitroGasLimit
 }
 
-// checkGas returns the node's failure for a gas limit beyond what a block takes.
+// checkGas returns a failure of the node for a gas limit above the one that a transaction may have.
 func (d *driver) checkGas(node *endpoint, gas uint64, shown shownBlock) error {
 	if most := d.mostGas(shown); gas > most {
 		return node.Garbled("a gas limit of %d, more than the %d that a transaction may have", gas, most)
@@ -124,9 +124,9 @@ func (d *driver) checkGas(node *endpoint, gas uint64, shown shownBlock) error {
 	return nil
 }
 
-// agreedGas returns the gas limit that two nodes say, the higher of both within the headroom of estimates, or what one
-// says where no other answers. Nodes that differ by more are fault.Unavailable (nodes_disagree): too low a limit fails
-// a payout, too high a one strands a top-up.
+// agreedGas returns the gas limit that two nodes agree about, or that of one node where no other answers. Two
+// limits agree within the headroom of estimates, and the higher one counts. If no two agree, the error is
+// fault.Unavailable (nodes_disagree): a limit too low fails a payout, and one too high strands a top-up.
 func (d *driver) agreedGas(quote networkQuote, others []networkQuote) (uint64, error) {
 	said := []uint64{quote.gas}
 
@@ -153,8 +153,8 @@ func (d *driver) agreedGas(quote networkQuote, others []networkQuote) (uint64, e
 // sameGas reports whether two gas limits differ by less than the headroom of estimates.
 func sameGas(a, b uint64) bool { return max(a, b) <= min(a, b)+(min(a, b)+4)/5 }
 
-// estimateFunded estimates a transfer of native coin whose sender cannot pay it yet: as if it held twice the amount,
-// and from a node that refuses that with as much as it holds.
+// estimateFunded estimates a transfer of native coin whose sender cannot pay it yet, as if it held twice the
+// amount. If the node refuses that, it estimates a transfer of the amount that the sender holds.
 func (e *endpoint) estimateFunded(ctx context.Context, msg transferMsg, balance chain.Amount) (*call, error) {
 	funded := map[common.Address]any{
 		msg.from: map[string]any{"balance": (*hexutil.Big)(msg.value.Add(msg.value).Big())},
@@ -171,7 +171,7 @@ func (e *endpoint) estimateFunded(ctx context.Context, msg transferMsg, balance 
 	return estimate, e.do(ctx, estimate)
 }
 
-// freshReceiver returns an address that holds nothing of a token, as nobody has its key.
+// freshReceiver returns an address that holds nothing of a token, because nobody has its key.
 func freshReceiver(msg transferMsg) common.Address {
 	return common.BytesToAddress(crypto.Keccak256([]byte("payments: no receiver"), msg.payee[:], msg.to[:]))
 }
@@ -190,8 +190,9 @@ func isRevert(err error) bool {
 		strings.Contains(message, "gas required exceeds allowance")
 }
 
-// Fits reports whether a block may hold a transaction: blocks, and the network's limit for one transaction, allow its
-// gas, and its call takes no more than it has. What cannot be asked is fault.Unavailable.
+// Fits reports whether a block may hold a transaction. Blocks and the network's limit for one transaction
+// must allow its gas, and its call must need no more gas than it has. If the nodes cannot be asked, the error
+// is fault.Unavailable.
 func (d *driver) Fits(ctx context.Context, signed chain.Signed) (fits bool, err error) {
 	tx, from, err := d.decodeSigned(signed.Raw)
 	if err != nil {
@@ -230,8 +231,9 @@ func (d *driver) Fits(ctx context.Context, signed chain.Signed) (fits bool, err 
 	return fits && err == nil, err
 }
 
-// leastGas returns what a call takes at least: the lowest estimate of the nodes that answer, less what estimates may be
-// above it; 0 where one does not estimate it, as the sender may have paid it already.
+// leastGas returns a lower bound of the gas that a call uses: the lowest estimate of the nodes that answer,
+// less the margin of estimates. It returns 0 where a node refuses to estimate it: the sender may have made
+// the payment already.
 func (d *driver) leastGas(ctx context.Context, node *endpoint, msg transferMsg) (least uint64, err error) {
 	estimate := func(ctx context.Context, node *endpoint) (uint64, error) {
 		call := newCall("eth_estimateGas", msg.callArgs())
@@ -263,8 +265,8 @@ func (d *driver) leastGas(ctx context.Context, node *endpoint, msg transferMsg) 
 	return least, ctx.Err()
 }
 
-// RanOutOfGas reports whether a transaction in a block was reverted after it had used nearly all of its gas: a call
-// inside it leaves a sixty-fourth (EIP-150). The receipt is that of the block's receipts root.
+// RanOutOfGas reports whether a transaction in a block was reverted after it had used nearly all of its gas:
+// a call inside it leaves a sixty-fourth (EIP-150). The receipt is one that the block's receipts root holds.
 func (d *driver) RanOutOfGas(ctx context.Context, signed chain.Signed) (ranOut bool, err error) {
 	hash, err := parseHash(signed.TxHash)
 	if err != nil {

@@ -18,14 +18,15 @@ import (
 // while another one is ahead.
 func (d *driver) Head(ctx context.Context) (chain.Head, error) { return d.highest(ctx, d.readHead) }
 
-// Tip returns the newest block as Head does, for one call in place of three.
+// Tip returns the newest block as Head does, with one call instead of three.
 func (d *driver) Tip(ctx context.Context) (chain.Ref, error) {
 	head, err := d.highest(ctx, d.readTip)
 
 	return head.Tip, err
 }
 
-// highest returns what read says of the first node that is not below an earlier tip, or of the highest one.
+// highest returns the head of the first node that is not below an earlier tip. If there is none, it returns
+// the highest head.
 func (d *driver) highest(
 	ctx context.Context,
 	read func(ctx context.Context, node *endpoint) (chain.Head, error),
@@ -79,8 +80,8 @@ func (d *driver) readTip(ctx context.Context, node *endpoint) (chain.Head, error
 	return chain.Head{Tip: tip}, nil
 }
 
-// readHead reads one node's head. It asks for the final block first, which can only be older than
-// the tip.
+// readHead reads one node's head. It asks for the final block first, so that the final block cannot be newer
+// than the tip.
 func (d *driver) readHead(ctx context.Context, node *endpoint) (chain.Head, error) {
 	final := newCall("eth_getBlockByNumber", "finalized", false)
 	safe := newCall("eth_getBlockByNumber", "safe", false)
@@ -103,7 +104,7 @@ func (d *driver) readHead(ctx context.Context, node *endpoint) (chain.Head, erro
 	}
 
 	if err == nil && head.Safe.IsZero() {
-		head.Safe = head.Final // what is final is safe
+		head.Safe = head.Final // a final block is safe, too
 	}
 
 	if err != nil {
@@ -122,16 +123,16 @@ func (d *driver) readHead(ctx context.Context, node *endpoint) (chain.Head, erro
 	return head, nil
 }
 
-// tagState is what a node said of a finality tag.
+// tagState records one node's answers for a finality tag.
 type tagState struct {
-	named atomic.Bool // it named one: that it names none any more is then an error
-	// apart is when it was last seen below the tip, in nanoseconds since 1970.
+	named atomic.Bool // the node had such a block: from then on a missing one is an error
+	// apart is the last time at which the tagged block was below the tip, in nanoseconds since 1970.
 	apart atomic.Int64
 }
 
-// taggedBlock returns the block of a finality tag, or zero if this node never named one. Later absence
-// is an error: falling back to depth then could weaken the rule. A refusal for another reason than a
-// tag that the node does not have is an error too.
+// taggedBlock returns the block of a finality tag, or zero if this node never had one. If the node had one
+// before, its absence is an error: a fallback to depth could weaken the rule. Any refusal other than for a
+// missing tag is an error too.
 func (e *endpoint) taggedBlock(rpcCall *call, tag *tagState) (chain.Ref, error) {
 	if rpcCall.err != nil && !hasNoTag(rpcCall.err) {
 		return chain.Ref{}, rpcCall.err
@@ -153,10 +154,12 @@ func (e *endpoint) taggedBlock(rpcCall *call, tag *tagState) (chain.Ref, error) 
 	return ref, err
 }
 
-// uncertainAfter is for how long a safe or final block may be the tip itself until the node is named for it.
+// uncertainAfter is the time for which the safe or final block may equal the tip before Nodes reports the
+// node for it.
 const uncertainAfter = 24 * time.Hour
 
-// noteTags notes whether the node's safe and final blocks were the tip for uncertainAfter: it may call each block so.
+// noteTags marks the node as uncertain if its safe or final block equalled the tip for uncertainAfter. Such a
+// node may call every block safe or final.
 func (e *endpoint) noteTags(head chain.Head) {
 	var why string
 
@@ -222,14 +225,15 @@ func (e *endpoint) refAt(ctx context.Context, height uint64) (chain.Ref, error) 
 	return ref, err
 }
 
-// How deep a block is, at least, that a node lacks as it was pruned, and not as it is still to be imported: by blocks,
-// and by their times. The nodes behind one URL are seldom ten minutes apart, and nodes that prune keep days.
+// Minimum depth of a missing block to conclude that the node pruned it, in blocks and by their times. A
+// shallower block may still be imported. The nodes behind one URL are seldom ten minutes apart, and nodes
+// that prune keep days.
 const (
 	maxSyncDepth = 128
 	maxSyncTime  = 10 * time.Minute
 )
 
-// missingBlock returns why a node does not have a block: pruned, lagging, refused or inconsistent.
+// missingBlock returns the reason why a node does not have a block: pruned, lagging, refused or inconsistent.
 func (e *endpoint) missingBlock(ctx context.Context, height uint64, rpcCall *call) error {
 	if refusal, ok := errors.AsType[*failover.Refusal](rpcCall.err); ok {
 		if refusal.Code == codePruned {
@@ -244,7 +248,7 @@ func (e *endpoint) missingBlock(ctx context.Context, height uint64, rpcCall *cal
 	}
 
 	tip := e.KnownTip()
-	if tip < height+maxSyncDepth { // another call may have seen a lower one meanwhile
+	if tip < height+maxSyncDepth { // another call may have read a lower tip meanwhile
 		return e.Garbled("block %d is below its tip and missing", height)
 	}
 
@@ -260,7 +264,8 @@ func (e *endpoint) missingBlock(ctx context.Context, height uint64, rpcCall *cal
 	return failover.ErrPruned
 }
 
-// ageOf returns how old a missing block is that is well below a node's tip, at the pace of its newest blocks.
+// ageOf estimates the age of a missing block that is well below a node's tip, from the pace of the node's
+// newest blocks.
 func (e *endpoint) ageOf(ctx context.Context, height, tip uint64) (time.Duration, error) {
 	var times [2]time.Time
 

@@ -8,18 +8,17 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
-// The catalogue of networks, each with its native coin and the stablecoins whose contracts are
-// certain. A copy may be changed (drop assets, raise Confirmations, set Tiers) before it goes into
-// Config. MinAmount is in base units.
+// The catalogue of networks, each with its native coin and the stablecoins whose contracts are certain. A
+// copy may be changed (drop assets, raise Confirmations, set Tiers) before it goes into Config. MinAmount is
+// in base units.
 //
-// Ethereum and its rollups confirm at their own "safe" tag, within minutes. That block is justified
-// by a two-thirds vote on Ethereum, for a rollup after publication there; only a slashable fault
-// undoes it.
+// Ethereum and its rollups confirm at their own "safe" tag, within minutes. A two-thirds vote on Ethereum has
+// justified that block, for a rollup after its publication there. Only a slashable fault undoes it.
 //
-// Polygon and BNB Smart Chain finalise within seconds and confirm at "finalized". Confirmations, the
-// depth used without these tags, exceeds any reorg known on the network (Polygon had one of 157
-// blocks). Fallback is that depth as a time, at the pace that the network had when it was chosen: blocks that come
-// faster confirm no sooner. BlockTime is the pace of November 2026.
+// Polygon and BNB Smart Chain finalise within seconds and confirm at "finalized". Confirmations, the depth
+// used without these tags, exceeds any reorg known on the network (Polygon had one of 157 blocks). Fallback
+// is that depth as a time, at the network's pace when the depth was chosen: blocks that come faster confirm
+// no sooner. BlockTime is the pace of November 2026.
 var (
 	// Ethereum is Ethereum's main network.
 	Ethereum = chain.Network{
@@ -347,8 +346,8 @@ func Local(chainID uint64, tokens ...chain.Asset) chain.Network {
 // etherAsset returns ether with a minimum amount in wei.
 func etherAsset(minAmount string) chain.Asset { return nativeAsset("ETH", "Ether", minAmount) }
 
-// dustBPS is the part of an asset's minimum amount, in basis points, that a transfer must reach to be a
-// payment by itself: a cent on Ethereum, a tenth of one where fees are lower.
+// dustBPS is the part of an asset's minimum amount, in basis points, below which a transfer is dust: a cent
+// on Ethereum, a tenth of a cent where fees are lower.
 const dustBPS = 100
 
 // nativeAsset returns a native coin of 18 decimals with a minimum amount in base units.

@@ -46,7 +46,7 @@ func newNotified(d *driver, config Config) (*notified, error) {
 }
 
 // NotifyHeads subscribes to newHeads (https://geth.ethereum.org/docs/interacting-with-geth/rpc/pubsub). The
-// client pings the node, so that a connection that is gone ends the subscription. Errors:
+// client pings the node, so that a lost connection ends the subscription. Errors:
 //
 //   - fault.Unavailable: the node cannot be reached, or the subscription ended
 //   - fault.Unsupported: the node has no such subscription
@@ -83,7 +83,7 @@ func (d *notified) NotifyHeads(ctx context.Context, notify func()) error {
 // methodNotFound is JSON-RPC's code for a method that a node does not have (JSON-RPC 2.0, section 5.1).
 const methodNotFound = -32601
 
-// notifyError explains why there is no subscription, without what is secret in the URL.
+// notifyError returns why the subscription failed or ended, without the secrets of the URL.
 func (d *notified) notifyError(err error) error {
 	refusal, refused := errors.AsType[rpc.Error](err)
 	if errors.Is(err, rpc.ErrNotificationsUnsupported) || refused && refusal.ErrorCode() == methodNotFound {

@@ -11,15 +11,16 @@ import (
 // feesPerGas are the fees of EIP-1559 in wei per gas: the maximum and the priority fee.
 type feesPerGas struct{ feeCap, tipCap chain.Amount }
 
-// replacementLeast is the least that a replacement offers. gas is 0 where it makes another call.
+// replacementLeast is the minimum that a replacement offers. gas is 0 where it makes another call.
 type replacementLeast struct {
 	feesPerGas
 	gas uint64
 }
 
-// leastOfReplacement returns the lowest fees that replace Order.Replaces: both raised by an eighth, rounded up, and the
-// tip doubled with Order.Outbids; zero without its bytes. The gas limit of the same call does not fall: the node may
-// estimate it on what the replaced transaction did, in a block that a fork takes away.
+// leastOfReplacement returns the lowest fees that replace Order.Replaces: both raised by an eighth, rounded
+// up. Order.Outbids doubles the tip instead. Without the bytes of Order.Replaces it returns zero. The gas
+// limit of the same call does not fall: the node may estimate it on the effects of the replaced transaction,
+// in a block that a fork removes.
 func (d *driver) leastOfReplacement(order chain.Order, msg transferMsg) (least replacementLeast, err error) {
 	if order.Replaces == nil || len(order.Replaces.Raw) == 0 {
 		return least, nil
@@ -61,7 +62,7 @@ func (d *driver) leastOfReplacement(order chain.Order, msg transferMsg) (least r
 }
 
 // chooseFees returns the fees to offer: at least the network's current ones and minFees, at most
-// what Order.MaxFee pays for. A higher minimum is fault.Limited (fee_above_maximum).
+// the price that Order.MaxFee allows. A higher minimum is fault.Limited (fee_above_maximum).
 func chooseFees(order chain.Order, quote networkQuote, minFees feesPerGas) (feesPerGas, error) {
 	tipCap := chaindata.Max(quote.tipCap, minFees.tipCap)
 	minFeeCap := chaindata.Max(chaindata.Max(quote.baseFee.Add(quote.tipCap), minFees.feeCap), tipCap)

@@ -9,9 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// Pool returns the pending transactions that send native coin or call transfer of an enabled token,
-// as far as Config.Pool shows them. Transfers by other contracts are seen in blocks only. Its
-// transfers are provisional: a pending transaction may fail.
+// Pool returns the pending transactions that send native coin or call transfer of an enabled token, as far as
+// Config.Pool shows them. Transfers by other contracts show in blocks only. The transfers are provisional: a
+// pending transaction may fail.
 func (d *driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 	if d.pool == PoolOff {
 		return nil, nil

@@ -18,8 +18,9 @@ import (
 // receiptIndex holds the receipts of blocks by transaction hash, one map per block.
 type receiptIndex []map[common.Hash]*receiptJSON
 
-// doWithReceipts makes calls for blocks by height, and calls for their receipts where one request holds both and the
-// block before them had receipts: a round trip less. It returns those, none where they are made afterwards.
+// doWithReceipts makes calls for blocks by height. If one request holds both, and the last block had
+// receipts, it requests their receipts in the same request, to save a round trip. It returns those receipt
+// calls; none if receipts must be requested afterwards.
 func (e *endpoint) doWithReceipts(ctx context.Context, blocks []*call) (beside []*call, err error) {
 	if 2*len(blocks) > e.currentBatchSize() || !e.beside.Load() || e.refuses(receiptsBeside) {
 		return nil, e.do(ctx, blocks...)
@@ -39,8 +40,8 @@ func (e *endpoint) doWithReceipts(ctx context.Context, blocks []*call) (beside [
 	return beside, err
 }
 
-// takeBeside adds to found what was asked for beside blocks, by height: where the chain moved meanwhile, a receipt is
-// of another block, and is read again by the hash of its own.
+// takeBeside adds the receipts that were requested by height together with their blocks to found. If the
+// chain changed meanwhile, a receipt is of another block: it is left out, and read again by its block's hash.
 func (e *endpoint) takeBeside(blocks []blockJSON, beside []*call, found receiptIndex) {
 	for i := range min(len(blocks), len(beside)) {
 		if refusal := beside[i].refusal(); refusal != nil {
@@ -62,9 +63,10 @@ func (e *endpoint) takeBeside(blocks []blockJSON, beside []*call, found receiptI
 	}
 }
 
-// receipts returns the receipts of each block's transactions, in their order: what was asked for beside the blocks,
-// else by block hash. What eth_getBlockReceipts leaves out or refuses is read singly: not every node has the method,
-// and Bor nodes leave out state-sync transactions.
+// receipts returns the receipts of each block's transactions, in their order. It uses those requested
+// together with the blocks, and requests the others by block hash. Receipts that eth_getBlockReceipts leaves
+// out or refuses are read one by one: not every node has the method, and Bor nodes leave out state-sync
+// transactions.
 func (e *endpoint) receipts(
 	ctx context.Context,
 	blocks []blockJSON,
@@ -109,8 +111,8 @@ func (e *endpoint) receipts(
 	return out, nil
 }
 
-// blockReceipts adds to found what eth_getBlockReceipts returns by the hashes of blocks of which it has none; nothing
-// of a block where the node refuses it.
+// blockReceipts calls eth_getBlockReceipts by hash for the blocks without receipts in found, and adds the
+// answers to found. It adds nothing for a block that the node refuses.
 func (e *endpoint) blockReceipts(
 	ctx context.Context,
 	blocks []blockJSON,
@@ -134,7 +136,7 @@ func (e *endpoint) blockReceipts(
 
 	err = e.do(ctx, calls...)
 	if failure, ok := errors.AsType[*failover.Failure](err); ok && failure.Kind == tooMuch {
-		return nil, nil // one block's are too large together: they are read singly
+		return nil, nil // one block's receipts together are too large: they are read one by one
 	}
 
 	if err != nil {
@@ -220,13 +222,13 @@ type logRLP struct {
 	Data    []byte
 }
 
-// depositForm is how the receipts of OP-stack deposits are encoded.
+// depositForm selects the encoding of OP-stack deposit receipts.
 type depositForm int
 
 const (
-	depositAsGiven   depositForm = iota // with nonce and version if the receipt names a version
-	depositPlain                        // as other receipts: before Canyon
-	depositVersioned                    // version 1, for nodes that leave it out
+	depositAsGiven   depositForm = iota // with nonce and version if the receipt has a version
+	depositPlain                        // like other receipts: before Canyon
+	depositVersioned                    // version 1, for nodes that leave the version out
 )
 
 // encode returns the receipt's encoding in the receipts root.
@@ -280,8 +282,8 @@ func (r *receiptJSON) bloom() types.Bloom {
 	return bloom
 }
 
-// checkReceipts checks the receipts root. Then status, logs and gas are what the header commits to, and
-// the nonces of deposits are those of their receipts.
+// checkReceipts checks the receipts root. After that, status, logs and gas are those that the header commits
+// to, and the nonces of deposits are those of their receipts.
 func (v *verification) checkReceipts() error {
 	var (
 		checks  []string
@@ -337,8 +339,8 @@ func (v *verification) receiptsRoot(kinds []uint8, form depositForm) common.Hash
 	return listRoot(leaves)
 }
 
-// takeReceipts sets what follows from verified receipts: the gas that each transaction used and the nonces of
-// deposits.
+// takeReceipts sets the values that verified receipts prove: the gas that each transaction used and the
+// nonces of deposits.
 func (v *verification) takeReceipts(kinds []uint8, form depositForm) error {
 	before := uint64(0)
 
@@ -361,8 +363,9 @@ func (v *verification) takeReceipts(kinds []uint8, form depositForm) error {
 	return nil
 }
 
-// checkPrices sets each receipt's gas price to what transaction and base fee make it (EIP-1559). Where a
-// network has prices of its own, the node's stays within the sender's limit.
+// checkPrices sets each receipt's gas price to the one that its transaction and the base fee imply
+// (EIP-1559). Where a network sets its own prices, it keeps the node's price and checks it against the
+// sender's limit.
 func (v *verification) checkPrices() error {
 	for i := range v.block.Transactions {
 		tx, receipt := v.block.Transactions[i].signed, v.receipts[i]

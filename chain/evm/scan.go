@@ -13,14 +13,14 @@ import (
 )
 
 // Blocks returns the canonical blocks of a range with all transfers of enabled assets. The number
-// of blocks follows what the node accepts (Config.MaxBatch).
+// of blocks follows the node's limits (Config.MaxBatch).
 //
-// Blocks are read by height, then their receipts by block hash, and both are checked against the header:
-// its hash, the transactions root, the receipts root and the senders' signatures. A node whose block
-// does not verify is demoted, and another one is asked. What cannot be checked is in Block.Unverified;
-// where there are several nodes, one that can give a block that verifies is preferred. Coin that contracts move is
-// shown where a block that verifies shows that movements of coin log (EIP-7708).
-// docs/verification.md has the details. Errors:
+// Blocks are read by height, then their receipts by block hash. Both are checked against the header: its
+// hash, the transactions root, the receipts root and the senders' signatures. A node whose block does not
+// verify is demoted, and another one is asked. Parts that cannot be checked are listed in Block.Unverified.
+// Where there are several nodes, one that can give a block that verifies is preferred. Coin that contracts
+// transfer is included if the block verifies and logs all transfers of coin (EIP-7708). docs/verification.md
+// has the details. Errors:
 //
 //   - fault.Invalid (range_invalid): the range is empty
 //   - fault.NotFound (block_unknown): from is above the tip
@@ -51,9 +51,9 @@ func (d *driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 	return d.secondOpinion(ctx, out)
 }
 
-// secondOpinion returns blocks that did not verify for an undeclared reason as another node has them. A node
-// must not escape verification by an invented header field. Without another node's answer the first one
-// stands; a contradiction between two answers is fault.Unavailable.
+// secondOpinion reads blocks again from another node, after they did not verify for an undeclared reason. An
+// invented header field must not let a node escape verification. If no other node answers, the first answer
+// stands. If neither answer verifies and they differ, the error is fault.Unavailable.
 func (d *driver) secondOpinion(ctx context.Context, first []chain.Block) ([]chain.Block, error) {
 	var (
 		second     []chain.Block
@@ -92,7 +92,7 @@ func (d *driver) secondOpinion(ctx context.Context, first []chain.Block) ([]chai
 	return first, nil
 }
 
-// AgreedHead returns the newest block that two nodes have, and the lower of what two say of the safe and the final one.
+// AgreedHead returns the newest block that two nodes have, and the lower of two nodes' safe and final blocks.
 func (d *driver) AgreedHead(ctx context.Context) (chain.Head, error) {
 	return agree.Head(ctx, d.nodes, agree.HeadReader[*endpoint]{
 		Head:  d.readHead,
@@ -101,8 +101,8 @@ func (d *driver) AgreedHead(ctx context.Context) (chain.Head, error) {
 	})
 }
 
-// AgreedBlock returns a block that two nodes have, verified as by Blocks, as another node than the preferred one shows
-// it; what cannot be verified is what two nodes show alike. See chain.Agreed.
+// AgreedBlock returns a block that two nodes have, verified as by Blocks. It is read from another node than
+// the preferred one. Contents that cannot be verified must be the same at two nodes. See chain.Agreed.
 func (d *driver) AgreedBlock(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
 	return agree.VerifiedBlock(
 		ctx, d.nodes, d.attempts, at, hashes, refAt,
@@ -128,7 +128,7 @@ func refAt(ctx context.Context, node *endpoint, height uint64) (chain.Ref, error
 	return node.refAt(ctx, height)
 }
 
-// anotherBlock returns fault.NotFound (block_unknown) for a node with another block at a height.
+// anotherBlock returns fault.NotFound (block_unknown) for a node with a different block at a height.
 func (d *driver) anotherBlock(node *endpoint, at chain.Ref, has string) error {
 	return fault.New(
 		fault.NotFound, "block_unknown", "node %s of network %s has block %s at height %d, not %s",
@@ -136,8 +136,8 @@ func (d *driver) anotherBlock(node *endpoint, at chain.Ref, has string) error {
 	)
 }
 
-// readBlocks returns one node's blocks of a range, or a prefix of it. unexpected is set when one could
-// not be verified for a reason that the network's format does not declare.
+// readBlocks returns one node's blocks of a range, or a prefix of it. unexpected is set if a block could not
+// be verified for a reason that the network's format does not declare.
 func (d *driver) readBlocks(
 	ctx context.Context,
 	node *endpoint,
@@ -161,7 +161,7 @@ func (d *driver) readBlocks(
 	return blocks, unexpected, nil
 }
 
-// scanned returns what a block transfers and uses up.
+// scanned returns a block with its transfers and spends.
 func (d *driver) scanned(node *endpoint, block *verifiedBlock) (chain.Block, error) {
 	out := chain.Block{Ref: block.ref, Parent: block.json.ParentHash.Hex(), Unverified: block.unverified}
 	coinLogs := block.logsCoin()
@@ -207,8 +207,8 @@ func (d *driver) readVerified(ctx context.Context, node *endpoint, from, to uint
 	return verified, nil
 }
 
-// rawTransactions sets the bytes of the transactions whose JSON does not hold all of them, as far as the node
-// gives them.
+// rawTransactions requests the bytes of the transactions whose JSON leaves fields out. A transaction whose
+// bytes the node does not give stays without them.
 func (e *endpoint) rawTransactions(ctx context.Context, blocks []blockJSON, format *format) error {
 	var (
 		calls []*call
@@ -251,8 +251,9 @@ func (e *endpoint) rawTransactions(ctx context.Context, blocks []blockJSON, form
 	return nil
 }
 
-// fullBlocks returns blocks with their transactions, as many of the range as one request holds, and the calls for their
-// receipts that were made beside. It ends before the first block that is missing or does not follow its predecessor.
+// fullBlocks returns blocks with their transactions, as many of the range as one request holds, and the calls
+// for their receipts if they were in the same request. It ends before the first block that is missing or does
+// not follow its predecessor.
 func (e *endpoint) fullBlocks(
 	ctx context.Context,
 	from, to uint64,

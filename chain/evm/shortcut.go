@@ -11,8 +11,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// Shortcuts save calls: what they answer is verified, or compared, as is what takes their place. A node that refuses
-// one, with whatever code or with null, is asked the longer way.
+// Shortcuts save calls. Their answers are verified or compared just like those of the calls that they
+// replace. If a node refuses a shortcut, with whatever code or with null, the driver makes the longer calls.
 
 // shortcut is a call that nodes may refuse.
 type shortcut string
@@ -23,10 +23,10 @@ const (
 	stateByHash    shortcut = "state by block hash (EIP-1898)"
 )
 
-// refusedFor is for how long a shortcut is not tried again that a node refused with a code that may mean anything.
+// refusedFor is the time for which a shortcut is not tried again after a refusal with an ambiguous code.
 const refusedFor = time.Minute
 
-// refuses reports whether a node refused a shortcut lately, or said that it never has it.
+// refuses reports whether a node refused a shortcut recently, or declared that it never has it.
 func (e *endpoint) refuses(s shortcut) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -36,7 +36,8 @@ func (e *endpoint) refuses(s shortcut) bool {
 	return refused && (until.IsZero() || time.Now().Before(until))
 }
 
-// noteRefusal stores that a node refused a shortcut: for good where the code says that it does not have the method.
+// noteRefusal stores that a node refused a shortcut. If the code means that the node lacks the method, the
+// refusal is permanent.
 func (e *endpoint) noteRefusal(s shortcut, refusal error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -51,10 +52,10 @@ func (e *endpoint) noteRefusal(s shortcut, refusal error) {
 	}
 }
 
-// errNull is the refusal of a shortcut by null: the node showed the block that it was asked about.
+// errNull is the refusal of a shortcut by null, from a node that has the block in question.
 var errNull = errors.New("the node answered null")
 
-// refusal returns how a node refused a call that another one can take the place of: with an error, or with null.
+// refusal returns the node's refusal of a call, an error or null; nil if there is none.
 func (c *call) refusal() error {
 	if c.isNull() {
 		return errNull
@@ -64,7 +65,8 @@ func (c *call) refusal() error {
 }
 
 // stateAt makes calls at the state after a block. calls returns them for a block parameter: the block's hash
-// (EIP-1898), or its height where the node refuses that; then its block is compared before and after.
+// (EIP-1898), or its height where the node refuses the hash. With the height, the node's block there is
+// compared before and after.
 func (e *endpoint) stateAt(
 	ctx context.Context,
 	at chain.Ref,
@@ -87,7 +89,7 @@ func (e *endpoint) stateAt(
 
 		byHeight, err := e.stateAtHeight(ctx, at, calls)
 		if err != nil || firstRefusal(byHeight) != nil {
-			return made, err // it refuses more than the shortcut
+			return made, err // the node refuses the calls themselves, not only the shortcut
 		}
 
 		e.noteRefusal(stateByHash, refusal)
@@ -98,7 +100,7 @@ func (e *endpoint) stateAt(
 	return e.stateAtHeight(ctx, at, calls)
 }
 
-// stateAtHeight makes calls at the state after the node's block at a height, which has to be the given one.
+// stateAtHeight makes calls at the state after the node's block at a height; it must be the given block.
 func (e *endpoint) stateAtHeight(
 	ctx context.Context,
 	at chain.Ref,
@@ -130,8 +132,8 @@ func (e *endpoint) hasBlock(ctx context.Context, at chain.Ref) error {
 	return err
 }
 
-// firstRefusal returns the first refusal among calls; nil where there is none. A contract that fails is an answer:
-// every node says the same of it.
+// firstRefusal returns the first refusal among calls; nil if there is none. A failure in the contract is an
+// answer, not a refusal: every node would give the same.
 func firstRefusal(calls []*call) error {
 	for _, made := range calls {
 		if refusal := made.refusal(); refusal != nil && !made.failedInContract() {

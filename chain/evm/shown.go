@@ -11,7 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/price"
 )
 
-// shownBlock is what a block that was checked against its header shows of prices and gas.
+// shownBlock holds the prices and the gas limit of a block that was checked against its header.
 type shownBlock struct {
 	height   uint64
 	time     uint64       // Unix seconds
@@ -22,25 +22,25 @@ type shownBlock struct {
 }
 
 const (
-	// keptBlocks is how many blocks are remembered.
+	// keptBlocks is the number of blocks that are remembered.
 	keptBlocks = 20
-	// shownFor is how old the newest remembered block may be, in seconds before a node's newest block. Base fees
-	// rise by an eighth a block at most: six blocks of 12 seconds double them.
+	// shownFor is the most by which the newest remembered block may be older than a node's newest block, in
+	// seconds. Base fees rise by an eighth a block at most: six blocks of 12 seconds double them.
 	shownFor = 72
-	// freshBlocks is how many blocks are read where none is young enough.
+	// freshBlocks is the number of blocks to read when no remembered block is recent enough.
 	freshBlocks = 3
 )
 
-// quietTip is the tip that a node may name alone where no block shows a tip: 1 gwei.
+// quietTip bounds the tip of a single node where no block shows a tip: 1 gwei.
 var quietTip = chain.Pow10(9)
 
-// shownBlocks remembers what the blocks that were read last show. The zero value has none.
+// shownBlocks remembers the prices of recently read blocks. The zero value remembers none.
 type shownBlocks struct {
 	mu   sync.Mutex
 	rows []shownBlock // the oldest reading first
 }
 
-// add remembers a block in place of an earlier one of its height.
+// add remembers a block and replaces an earlier one of the same height.
 func (s *shownBlocks) add(row shownBlock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *shownBlocks) has(height uint64) bool {
 	return slices.ContainsFunc(s.rows, func(row shownBlock) bool { return row.height == height })
 }
 
-// highest returns the highest price of each kind and the highest gas limit that the blocks show.
+// highest returns the highest price of each kind and the highest gas limit of the remembered blocks.
 func (s *shownBlocks) highest() (most shownBlock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *shownBlocks) highest() (most shownBlock) {
 	return most
 }
 
-// shows remembers a block whose contents were checked.
+// shows remembers a block whose contents were verified.
 func (d *driver) shows(block *verifiedBlock) {
 	header := block.json.header
 	if header == nil || header.BaseFee == nil {
@@ -106,8 +106,9 @@ func (d *driver) shows(block *verifiedBlock) {
 	d.shown.add(row)
 }
 
-// readShown returns what verified blocks show. It reads a node's newest ones where none is young enough, as a process
-// that follows no network has read none, and where the node names prices above what those show that were read.
+// readShown returns the prices and the gas limit of verified blocks. It reads a node's newest blocks if no
+// remembered one is recent enough, as in a process that follows no network. It also reads them if the node
+// asks for prices above the bounds of the remembered ones.
 func (d *driver) readShown(ctx context.Context, node *endpoint, quote networkQuote) (shownBlock, error) {
 	newest, err := quote.latest.ref(node)
 	if err != nil {
@@ -145,7 +146,8 @@ func (d *driver) baseFeeBound(shown shownBlock) price.Bound {
 	}
 }
 
-// tipBound returns the bound of a tip beside a base fee, in wei per gas.
+// tipBound returns the bound on a node's tip, in wei per gas. Tip and baseFee together stay within the
+// highest price.
 func (d *driver) tipBound(shown shownBlock, baseFee chain.Amount) price.Bound {
 	bound := price.Bound{Alone: shown.tipAlone, Paid: shown.tip, Highest: d.maxGasPrice.SubFloor(baseFee)}
 	if shown.tip.IsZero() {
@@ -155,7 +157,8 @@ func (d *driver) tipBound(shown shownBlock, baseFee chain.Amount) price.Bound {
 	return bound
 }
 
-// mostGas returns the most gas that a transaction may have: that of a block, and what the configuration says.
+// mostGas returns the most gas that a transaction may have: the gas limit of blocks, or Config.MaxGas if
+// lower.
 func (d *driver) mostGas(shown shownBlock) uint64 {
 	if d.maxGas > 0 {
 		return min(d.maxGas, shown.gasLimit)

@@ -12,12 +12,12 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
-// Status returns the state of one of our transactions. What is in a block comes from that block, verified
-// as by Blocks. Of the fee, an OP-stack rollup's L1 data fee is as the node says.
+// Status returns the state of one of our transactions. A transaction in a block is read from that block,
+// verified as by Blocks. Only the L1 data fee of an OP-stack rollup is taken from the node unverified.
 //
-// A transaction that no node knows is TxUnknown. TxDead is never the answer: one node's "not
-// found" proves nothing, and neither does a nonce that is used up. The blocks do: they list by whom each
-// nonce was used (chain.Block.Spent).
+// A transaction that no node knows is TxUnknown. Status never returns TxDead: one node's "not found" proves
+// nothing, and neither does a nonce that is used up. The blocks prove it: they list the transaction that used
+// each nonce (chain.Block.Spent).
 func (d *driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	hash, err := parseHash(tx.TxHash)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 
 // PlanSweep returns the remaining steps of a release.
 //
-// A native deposit pays its own fees: a transaction with the platform fee, if any, then a sweep of
-// the rest with an exact fee. For a token deposit the master wallet pays: a top-up of the gas that
-// is missing at the deposit address, the platform fee, then the sweep.
+// A native deposit pays its own fees: a transaction with the platform fee, if any, then a sweep of the rest
+// with an exact fee. For a token deposit the master wallet pays: a top-up of the gas that is missing at the
+// deposit address, the platform fee, then the sweep.
 //
-// Other funds at the address may be somebody's deposit and are not spent. A native release moves
-// Amount less Spent; a token release may use Residue for gas. Errors, besides chain.Sweeper's:
+// Other funds at the address may be somebody's deposit, so no step spends them. A native release moves Amount
+// less Spent; a token release may use Residue for gas. Errors, besides chain.Sweeper's:
 //
 //   - fault.State (funds_missing): the address holds less than its deposits
 func (d *driver) PlanSweep(ctx context.Context, release chain.SweepRequest) ([]chain.SweepStep, error) {
@@ -84,8 +84,8 @@ func (d *driver) planNative(
 			return nil, err
 		}
 
-		// The sweep excludes the fee step's maximum cost. Planned anew after that step, it takes the
-		// remainder.
+		// The sweep's amount leaves out the maximum cost of the fee step. The sweep is planned again after
+		// that step and then includes the unused part.
 		available := remaining.SubFloor(release.Fee).SubFloor(sweep.NetworkFee)
 		if available.Cmp(fee.NetworkFee) <= 0 {
 			return nil, uneconomic(release)
@@ -101,7 +101,7 @@ func (d *driver) planNative(
 		return nil, uneconomic(release)
 	}
 
-	// It pays at most half of what it moves, or what it costs now where that is more and still economic.
+	// The sweep pays at most half of its amount, or its current cost where that is more and still economic.
 	half := chaindata.Max(remaining.Share(chain.Units(1), chain.Units(2)), sweep.NetworkFee)
 	sweep.Order.Outputs[0].Amount = remaining
 	sweep.Order.MaxFee = chaindata.Min(sweep.Order.MaxFee, chaindata.Min(half, remaining.Sub(chain.Units(1))))
@@ -164,8 +164,8 @@ func (d *driver) planToken(
 	return append(steps, sweep), nil
 }
 
-// spendableGas returns the native coin, in wei, that a token sweep may spend: the residue, as far
-// as it is there. After a top-up, which no deposit explains either, it is the whole balance.
+// spendableGas returns the native coin, in wei, that a token sweep may spend. It is the residue, or the
+// balance if lower. After a top-up, which is no deposit either, it is the whole balance.
 func (d *driver) spendableGas(
 	ctx context.Context,
 	node *endpoint,
@@ -205,7 +205,7 @@ func (d *driver) planStep(
 		return step, notSweepable(err, release, kind)
 	}
 
-	// Plan it also while the master wallet cannot pay for it yet.
+	// Plan the step even if the master wallet cannot pay for it yet.
 	msg.fundedLater = order.From.Address == release.Master.Address
 
 	quote, err := d.quote(ctx, node, msg)

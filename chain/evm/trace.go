@@ -21,8 +21,8 @@ type frameJSON struct {
 	Calls []frameJSON     `json:"calls"`
 }
 
-// internalTransfers returns the native transfers by contracts within a transaction, in call order.
-// Reverted calls, and the calls below them, transfer nothing.
+// internalTransfers returns the native transfers by contracts within a transaction, in call order. Reverted
+// calls, and the calls inside them, transfer nothing.
 func (d *driver) internalTransfers(
 	ctx context.Context,
 	node *endpoint,

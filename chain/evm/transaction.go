@@ -17,17 +17,17 @@ import (
 type transferMsg struct {
 	asset  chain.Asset
 	from   common.Address
-	payee  common.Address // who receives the asset
+	payee  common.Address // the receiver of the asset
 	amount chain.Amount
 	// to, value and data are the transaction's: the payee itself, or the token's contract.
 	to    common.Address
 	value chain.Amount
 	data  []byte
-	// fromMaster says that a master wallet sends it.
+	// fromMaster is set if a master wallet sends it.
 	fromMaster bool
-	// exact says that the sender keeps nothing: gas that the transfer does not take would stay behind.
+	// exact is set if the sender keeps nothing: gas that the transfer does not use would stay behind.
 	exact bool
-	// fundedLater says that the sender need not hold the amount yet.
+	// fundedLater is set if the sender need not hold the amount yet.
 	fundedLater bool
 }
 
@@ -90,7 +90,7 @@ func (d *driver) messageOf(order chain.Order) (transferMsg, error) {
 	switch {
 	case payee == (common.Address{}), isToken:
 		return transferMsg{}, notPayable(nil, output.To)
-	// Sending nothing to oneself cancels a nonce.
+	// A payment of nothing to oneself cancels a nonce.
 	case output.Amount.IsZero() && (payee != from || asset.Kind == chain.Token):
 		return transferMsg{}, fault.New(
 			fault.Invalid, "amount_too_small", "the order pays %s nothing", output.To,
@@ -181,7 +181,7 @@ func (tx *unsignedTx) encode() []byte {
 	return append([]byte{types.DynamicFeeTxType}, body...)
 }
 
-// decodeUnsigned reads what encode writes; other bytes are fault.Invalid (transaction_malformed).
+// decodeUnsigned decodes the output of encode; other bytes are fault.Invalid (transaction_malformed).
 func decodeUnsigned(raw []byte) (*unsignedTx, error) {
 	var decoded dynamicFeeRLP
 

@@ -15,9 +15,9 @@ var transferTopic = common.HexToHash("0xddf252ad1be2c89b69c2b068fc378daa952ba7f1
 // transferSelector is the function selector of transfer(address,uint256).
 var transferSelector = [4]byte{0xa9, 0x05, 0x9c, 0xbb}
 
-// transfersOf returns the transfers of enabled assets in chain order. Index 0 is the transaction's
-// own value, chaindata.LogIndex + k the k-th log of its receipt. A failed transaction has none. coinLogs is set where
-// the block shows that movements of coin log; the log of the transaction's own value is left out.
+// transfersOf returns the transfers of enabled assets in chain order. Index 0 is the transaction's own value,
+// chaindata.LogIndex + k the k-th log of its receipt. A failed transaction has none. coinLogs is set if the
+// block logs all transfers of coin; the log of the transaction's own value is then left out.
 func (d *driver) transfersOf(
 	node *endpoint,
 	tx *txJSON,
@@ -69,8 +69,8 @@ func (d *driver) nativeTransfer(node *endpoint, tx *txJSON) ([]chain.Transfer, e
 	}, nil
 }
 
-// loggedTransfer returns the transfer in a log of an enabled token, or of coin where movements of coin log; ok is false
-// for other logs.
+// loggedTransfer returns the transfer in a log of an enabled token, or of coin if coinLogs is set; ok is
+// false for other logs.
 func (d *driver) loggedTransfer(log *logJSON, coinLogs bool) (transfer chain.Transfer, ok bool) {
 	asset, ok := d.loggedAsset(*log.Address, coinLogs)
 	if !ok {
@@ -96,7 +96,8 @@ func (d *driver) loggedAsset(address common.Address, coinLogs bool) (asset chain
 	return asset, ok
 }
 
-// transfer reads a log of the form of EIP-20's Transfer event, which EIP-7708 has too; ok is false for another one.
+// transfer decodes a log in the form of EIP-20's Transfer event, which EIP-7708 uses too; ok is false for
+// other logs.
 func (l *logJSON) transfer() (from, to common.Address, value chain.Amount, ok bool) {
 	if len(l.Topics) != 3 || l.Topics[0] != transferTopic || len(l.Data) != 32 {
 		return from, to, value, false
@@ -109,8 +110,8 @@ func (l *logJSON) transfer() (from, to common.Address, value chain.Amount, ok bo
 	return from, to, value, validFrom && validTo && err == nil
 }
 
-// pendingTransfers returns what a pending transaction transfers if it succeeds: its own value, or
-// the amount of a plain token transfer. Its index holds for tokens whose first log is that event.
+// pendingTransfers returns the transfers of a pending transaction if it succeeds: its own value, or the
+// amount of a plain token transfer. The index is right for tokens whose first log is that event.
 func (d *driver) pendingTransfers(node *endpoint, tx *txJSON) ([]chain.Transfer, error) {
 	transfers, err := d.nativeTransfer(node, tx)
 	if err != nil || tx.To == nil {
@@ -148,7 +149,7 @@ func transferInput(to common.Address, amount chain.Amount) []byte {
 	return append(input, word[:]...)
 }
 
-// parseTransferInput reads what transferInput writes; ok is false for anything else.
+// parseTransferInput decodes the output of transferInput; ok is false for anything else.
 func parseTransferInput(input []byte) (to common.Address, amount chain.Amount, ok bool) {
 	if len(input) != 68 || [4]byte(input) != transferSelector {
 		return to, amount, false

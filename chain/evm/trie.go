@@ -16,9 +16,9 @@ type trieLeaf struct {
 	value []byte
 }
 
-// listRoot returns the root of the Merkle Patricia trie that holds value i under the key rlp(i), as a
-// header has it of its transactions and receipts. Source: Ethereum yellow paper, section 4.3.2 and
-// appendix D.
+// listRoot returns the root of the Merkle Patricia trie that holds value i under the key rlp(i), like the
+// roots of transactions and receipts in a header. Source: Ethereum yellow paper, section 4.3.2 and appendix
+// D.
 func listRoot(values [][]byte) common.Hash {
 	if len(values) == 0 {
 		return types.EmptyRootHash

@@ -7,8 +7,9 @@ import (
 
 var _ chain.Decoder = (*driver)(nil)
 
-// Decode implements chain.Decoder. It decodes plain transfers of the coin and calls of transfer(address,uint256)
-// of an enabled token; MaxFee leaves out the L1 data fee of rollups, which the bytes do not bound.
+// Decode implements chain.Decoder. It decodes plain transfers of the coin and calls of
+// transfer(address,uint256) of an enabled token. MaxFee leaves out the L1 data fee of rollups, which the
+// bytes do not bound.
 func (d *driver) Decode(raw []byte) (chain.Decoded, error) {
 	tx, err := decodeUnsigned(raw)
 	if err != nil {
@@ -42,7 +43,7 @@ func (d *driver) Decode(raw []byte) (chain.Decoded, error) {
 	}, nil
 }
 
-// decodedOutput returns what a transaction pays.
+// decodedOutput returns the output that a transaction pays.
 func (d *driver) decodedOutput(tx *unsignedTx) (chain.Output, error) {
 	token, isToken := d.tokens[tx.to]
 

@@ -25,9 +25,9 @@ type verifiedBlock struct {
 	ref      chain.Ref
 	json     *blockJSON
 	receipts []*receiptJSON // in the order of the transactions
-	// unverified says what could not be checked; see chain.Block.
+	// unverified lists the parts that could not be checked; see chain.Block.
 	unverified string
-	// unexpected is set when the network's format does not say that this cannot be checked.
+	// unexpected is set if the network's format does not declare such a part.
 	unexpected bool
 }
 
@@ -39,14 +39,14 @@ type verification struct {
 	receipts []*receiptJSON
 	// inside are the indices of the transactions that the header's roots hold.
 	inside []int
-	// reasons say what could not be checked.
+	// reasons list the parts that could not be checked.
 	reasons    []string
 	unexpected bool
 }
 
-// verifyBlock returns the block with the facts that its header commits to. What cannot be checked is a
-// reason in unverified, and the block is compared with what else the node says. A check that holds on
-// this network and fails here is a failure of the node.
+// verifyBlock returns the block with the facts that its header commits to. Each part that cannot be checked
+// adds a reason to unverified; the block is then compared with other answers of the node. If a check that
+// holds on this network fails here, the error is a failure of the node.
 func (d *driver) verifyBlock(
 	ctx context.Context,
 	node *endpoint,
@@ -103,8 +103,8 @@ func (v *verification) passed(checks ...string) {
 	}
 }
 
-// failed returns the node's failure if the checks are known to hold. Otherwise it adds a reason: the
-// network may be of another kind than the checks assume.
+// failed returns a failure of the node if the checks are known to hold. Otherwise it adds a reason, because
+// the network may not be of the kind that the checks assume.
 func (v *verification) failed(checks []string, format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
 	if v.driver.holds(checks...) {
@@ -132,8 +132,8 @@ func (v *verification) declared(reason string) {
 	}
 }
 
-// stateSyncPrefix is what Bor hashes before number and hash of a block into the hash of its state-sync
-// transaction. Source: Bor, "Derived transaction hash".
+// stateSyncPrefix is the first part of the bytes that Bor hashes for a state-sync transaction; number and
+// hash of the block follow. Source: Bor, "Derived transaction hash".
 const stateSyncPrefix = "matic-bor-receipt-"
 
 // leaveOutStateSync sets inside. A state-sync transaction from before PIP-74 is in none of the header's
@@ -174,7 +174,7 @@ func (v *verification) checkHeader() error {
 	return v.failed([]string{checkHeader}, "its header does not hash to %s", v.block.Hash.Hex())
 }
 
-// listOf returns the first of the names that a node made up, as one short line.
+// listOf returns the first of the names, which the node may have made up, as one short line.
 func listOf(names []string) string {
 	var short []string
 	for _, name := range names[:min(len(names), 5)] {
@@ -184,8 +184,8 @@ func listOf(names []string) string {
 	return strings.Join(short, ", ")
 }
 
-// checkTransactions checks each transaction's hash and the transactions root, and replaces what the
-// node says about the transactions by what their bytes say.
+// checkTransactions checks each transaction's hash and the transactions root. It replaces the node's claims
+// about the transactions by the contents of their bytes.
 func (v *verification) checkTransactions() error {
 	leaves := make([][]byte, 0, len(v.inside))
 
@@ -213,7 +213,7 @@ func (v *verification) checkTransactions() error {
 	return nil
 }
 
-// checkTransaction returns the transaction's encoding, nil where it is not known.
+// checkTransaction returns the transaction's encoding; nil if the encoding is unknown.
 func (v *verification) checkTransaction(tx *txJSON) (leaf []byte, err error) {
 	kind, err := tx.kind(v.node)
 	if err != nil {
@@ -246,8 +246,8 @@ func (v *verification) checkTransaction(tx *txJSON) (leaf []byte, err error) {
 	return decoded.encoded, nil
 }
 
-// replace replaces what the node says about a transaction by what its bytes say. Its sender follows
-// from its signature where it has one.
+// replace replaces the node's claims about a transaction by the contents of its bytes. A signed transaction
+// gets its sender from the signature.
 func (d *decodedTx) replace(tx *txJSON) {
 	tx.To, tx.Value, tx.Nonce, tx.signed = d.to, (*hexutil.Big)(d.value), (*hexutil.Uint64)(d.nonce), d.signed
 	if d.signed == nil {
@@ -255,8 +255,8 @@ func (d *decodedTx) replace(tx *txJSON) {
 	}
 }
 
-// checkOpaque returns the encoding of a transaction whose JSON does not hold all of it, if the node
-// gave it.
+// checkOpaque returns the encoding of a transaction whose JSON leaves fields out, if the node gave the
+// encoding.
 func (v *verification) checkOpaque(tx *txJSON, kind uint8) (leaf []byte) {
 	format := v.driver.format
 
@@ -281,8 +281,8 @@ func (v *verification) checkOpaque(tx *txJSON, kind uint8) (leaf []byte) {
 	return leaf
 }
 
-// checkSenders recovers the senders from the signatures, on all cores, and compares them with what the
-// node says.
+// checkSenders recovers the senders from the signatures, on all cores, and compares them with the node's
+// claims.
 func (v *verification) checkSenders() error {
 	var signed []*txJSON
 
@@ -314,8 +314,8 @@ func (v *verification) checkSenders() error {
 	return nil
 }
 
-// recoverSenders sets the senders of transactions to who signed them. wrong is set for each whose named
-// sender is another, or that has no valid signature and keeps its named one.
+// recoverSenders sets the senders of transactions to their signers. It sets wrong for each transaction with
+// another claimed sender. A transaction without a valid signature is wrong too and keeps its claimed sender.
 func (d *driver) recoverSenders(signed []*txJSON, wrong []bool) {
 	signer := types.LatestSignerForChainID(new(big.Int).SetUint64(d.network.ChainID))
 	workers := runtime.GOMAXPROCS(0)

@@ -13,9 +13,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// The JSON forms of blocks, transactions, receipts and logs. Source: Ethereum execution API
-// specification (execution-apis). Fields that every network has must be present; what only some have
-// and verification needs is read by format.decodeTx and types.Header.
+// The JSON forms of blocks, transactions, receipts and logs. Source: Ethereum execution API specification
+// (execution-apis). Fields that every network has must be present. Fields that only some networks have and
+// verification needs are read by format.decodeTx and types.Header.
 
 // headerJSON is a block without its transactions.
 type headerJSON struct {
@@ -34,26 +34,26 @@ type headerJSON struct {
 type blockJSON struct {
 	headerJSON
 	Transactions []txJSON
-	// header is the header as go-ethereum knows it; nil if headerErr says why there is none.
+	// header is the header as go-ethereum decodes it; nil if it cannot, with the reason in headerErr.
 	header    *types.Header
 	headerErr error
-	// unknown names the fields that no known header has.
+	// unknown lists the fields that no known header has.
 	unknown []string
 }
 
-// knownFields are the fields of a block's JSON that go-ethereum knows, or that are derived from those.
+// knownFields are the fields of a block's JSON that go-ethereum knows, or that follow from those.
 var knownFields = []string{
 	"parentHash", "sha3Uncles", "miner", "stateRoot", "transactionsRoot", "receiptsRoot", "logsBloom",
 	"difficulty", "number", "gasLimit", "gasUsed", "timestamp", "extraData", "mixHash", "nonce",
 	"baseFeePerGas", "withdrawalsRoot", "blobGasUsed", "excessBlobGas", "parentBeaconBlockRoot",
 	"requestsHash", "blockAccessListHash", "slotNumber",
-	// Beside the header, by every node.
+	// Outside the header, from every node.
 	"hash", "size", "totalDifficulty", "transactions", "uncles", "withdrawals",
 	// Derived from other fields: Arbitrum's from extraData and mixHash, BNB Smart Chain's from mixHash.
 	"l1BlockNumber", "sendCount", "sendRoot", "milliTimestamp",
 }
 
-// UnmarshalJSON reads a block. What go-ethereum cannot read as a header is no error.
+// UnmarshalJSON reads a block. A header that go-ethereum cannot decode is no error.
 func (b *blockJSON) UnmarshalJSON(raw []byte) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
@@ -93,8 +93,8 @@ func (b *blockJSON) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// txJSON is a transaction, in a block or pending. Verification replaces what the node says about sender,
-// receiver, value and nonce by what the transaction's bytes say.
+// txJSON is a transaction, in a block or pending. Verification replaces the node's claims about sender,
+// receiver, value and nonce by the contents of the transaction's bytes.
 type txJSON struct {
 	Type        *hexutil.Uint64 `json:"type"`
 	Hash        *common.Hash    `json:"hash"`
@@ -107,7 +107,7 @@ type txJSON struct {
 	BlockNumber *hexutil.Uint64 `json:"blockNumber"`
 
 	raw     json.RawMessage    // the whole object
-	encoded hexutil.Bytes      // as eth_getRawTransactionByHash has it
+	encoded hexutil.Bytes      // from eth_getRawTransactionByHash
 	signed  *types.Transaction // once its hash was checked
 }
 
@@ -120,7 +120,7 @@ func (t *txJSON) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*fields)(t))
 }
 
-// kind returns the type, or an error for one that is no byte. A missing type is 0, as of old nodes.
+// kind returns the type, or an error for a number above 255. A missing type, as from old nodes, is 0.
 func (t *txJSON) kind(node *endpoint) (uint8, error) {
 	switch {
 	case t.Type == nil:
@@ -132,7 +132,8 @@ func (t *txJSON) kind(node *endpoint) (uint8, error) {
 	return uint8(*t.Type), nil
 }
 
-// spend returns what the transaction uses up in a block: its nonce, or nothing but its sender's name.
+// spend returns the nonce that the transaction uses up in a block, or a shared spend of its sender if it has
+// no nonce.
 func (t *txJSON) spend(failed bool) chain.Spend {
 	spend := chain.Spend{Sender: canonical(*t.From), By: t.Hash.Hex(), Failed: failed}
 	if t.Nonce == nil {
@@ -144,7 +145,7 @@ func (t *txJSON) spend(failed bool) chain.Spend {
 	return spend
 }
 
-// nonceSpent returns the nonce that a pending transaction will use up; none where it has none.
+// nonceSpent returns the nonce that a pending transaction will use up; nil if it has no nonce.
 func (t *txJSON) nonceSpent() []chain.Spend {
 	if t.Nonce == nil {
 		return nil
@@ -179,12 +180,12 @@ type logJSON struct {
 	Removed  bool            `json:"removed"`
 }
 
-// isNull reports whether the node answered null: it does not have what was asked for.
+// isNull reports whether the node answered null: it does not have the object.
 func (c *call) isNull() bool {
 	return c.err == nil && (len(c.result) == 0 || string(c.result) == "null")
 }
 
-// decode reads the result into v. A null or another form is a failure of the node.
+// decode reads the result into v. Null or a result of another form is a failure of the node.
 func (c *call) decode(node *endpoint, v any) error {
 	if c.err != nil {
 		return c.err
@@ -282,8 +283,8 @@ func (r *receiptJSON) check(node *endpoint, tx, block common.Hash) error {
 	return nil
 }
 
-// maxPrice bounds the gas prices that are read, in wei: 10^28. No product with a gas amount overflows; what is
-// offered is bounded by price.Bound.
+// maxPrice bounds gas prices of nodes, in wei: 10^28. No product with a gas amount overflows; price.Bound
+// bounds the prices that we offer.
 var maxPrice = chain.Pow10(28)
 
 // price returns a gas price in wei.

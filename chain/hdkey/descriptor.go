@@ -16,11 +16,11 @@ import (
 
 // Descriptor is an output descriptor (BIP-380) with its checksum, for a wallet to import.
 type Descriptor struct {
-	// Text is "wpkh([73c5da0a/84h/0h/0h/0]xpub…/*)#…" for a range of keys, and has an index in place of the star
-	// for one key; "tr(…)" with WithTaproot.
+	// Text is "wpkh([73c5da0a/84h/0h/0h/0]xpub…/*)#…" for a range of keys. For one key it has the index in
+	// place of the star. WithTaproot makes it "tr(…)".
 	Text string
-	// Ranged is set for a range of keys: of the indexes 0 to Last. First is the lowest one in use. Of one key both are
-	// its index.
+	// Ranged is set for a range of keys, with the indexes 0 to Last. First is the lowest index in use. For
+	// one key, First and Last are its index.
 	Ranged      bool
 	First, Last uint32
 }
@@ -30,19 +30,19 @@ func (d Descriptor) Format(state fmt.State, _ rune) {
 	redact.Format(state, redact.Text("hdkey.Descriptor"))
 }
 
-// MarshalText is what Format writes, for encoders that would look at the fields.
+// MarshalText returns the text that Format writes, for encoders that would read the fields.
 func (d Descriptor) MarshalText() ([]byte, error) {
 	return []byte(redact.Text("hdkey.Descriptor")), nil
 }
 
-// maxRange is the highest index of a ranged descriptor. Bitcoin Core derives every key from 0 on, which takes about
-// 100 seconds for a million, and takes only one range of a descriptor into a wallet.
+// maxRange is the highest index of a ranged descriptor. Bitcoin Core derives every key from 0 on, about 100
+// seconds for a million, and a wallet accepts only one range of a descriptor.
 const maxRange = 100_000
 
-// Descriptors returns the descriptors with which a wallet finds Bitcoin keys of one key space, by their indexes: that
-// of the lowest keys as a range, and that of each key beyond, such as those after a new payments.Config.Epoch, alone.
-// The index of space is ignored. Whoever has the descriptors sees the addresses and can spend nothing. They are no
-// secret, but private. Errors:
+// Descriptors returns descriptors with which a wallet finds the Bitcoin keys of one key space. It returns one
+// descriptor with the lowest of the given indexes as a range. Each key beyond that range has its own
+// descriptor, such as those after a new payments.Config.Epoch. The index of space is ignored. Whoever has the
+// descriptors sees the addresses but can spend nothing: they are no secret, but private. Errors:
 //
 //   - fault.Unsupported (key_family_unsupported): the keys are not of Bitcoin
 //   - fault.Invalid (key_role_invalid, key_index_invalid): an unknown role, or an index of 2^31 and above
@@ -50,8 +50,8 @@ func (s *Signer) Descriptors(space chain.KeyRef, indexes []uint32) ([]Descriptor
 	return s.descriptors(space, indexes, (*hdkeychain.ExtendedKey).Neuter)
 }
 
-// PrivateDescriptors returns Descriptors with the private key in them: whoever has one can spend all of the money in
-// its key space. Errors are those of Descriptors.
+// PrivateDescriptors returns the same as Descriptors with the private key in each. Whoever has one can spend
+// all money in its key space. Errors are those of Descriptors.
 func (s *Signer) PrivateDescriptors(space chain.KeyRef, indexes []uint32) ([]Descriptor, error) {
 	return s.descriptors(
 		space,
@@ -104,7 +104,7 @@ func (s *Signer) descriptors(
 	return found, nil
 }
 
-// descriptorKey returns the extended key of a key space with its origin, as descriptors have it.
+// descriptorKey returns the extended key of a key space with its origin, in the form of descriptors.
 func (s *Signer) descriptorKey(
 	space chain.KeyRef,
 	shown func(*hdkeychain.ExtendedKey) (*hdkeychain.ExtendedKey, error),
@@ -187,7 +187,7 @@ func descriptorChecksum(text string) string {
 	return string(sum)
 }
 
-// polymod takes a symbol of 5 bits into a checksum. Source: BIP-380, "Checksum".
+// polymod adds a symbol of 5 bits to a checksum. Source: BIP-380, "Checksum".
 func polymod(check uint64, symbol int) uint64 {
 	top := check >> 35
 	check = check&0x7ffffffff<<5 ^ uint64(symbol)

@@ -24,10 +24,10 @@
 //
 // # Recovery
 //
-// A common wallet with the mnemonic alone does not find the money: indexes have gaps that no gap
-// limit bridges, and master wallets are not in the first accounts. Signer.Descriptors names the
-// keys of Bitcoin to a wallet that takes output descriptors, which was tried on bitcoind;
-// Signer.Path names every other key. docs/recovery.md says how, and what was tried.
+// A common wallet with the mnemonic alone does not find the money: indexes have gaps wider than any gap
+// limit, and master wallets are not in the first accounts. Signer.Descriptors returns the Bitcoin keys for a
+// wallet that accepts output descriptors, which was tried on bitcoind. Signer.Path returns the path of every
+// other key. docs/recovery.md describes the steps, and what was tried.
 //
 // # Security
 //

@@ -41,7 +41,7 @@ func newKeyring(seed []byte, bitcoin bitcoinPurpose) (*keyring, error) {
 		)
 	}
 
-	// The network decides only how a key is printed, which never happens.
+	// The network affects only how a key is printed, which never happens.
 	root, err := hdkeychain.NewMaster(seed, &chaincfg.MainNetParams)
 	if err != nil {
 		return nil, fault.Wrap(
@@ -83,8 +83,8 @@ func newKeyring(seed []byte, bitcoin bitcoinPurpose) (*keyring, error) {
 	}, nil
 }
 
-// coinKeys holds the keys between the root and the accounts by the first two elements of their paths, purpose
-// and coin.
+// coinKeys holds the keys between the root and the accounts, by the first two elements of their paths:
+// purpose and coin.
 type coinKeys map[[2]uint32]*hdkeychain.ExtendedKey
 
 // deriveParents returns the parent key of every secp256k1 branch.
@@ -122,7 +122,7 @@ func deriveParents(
 	return parents, nil
 }
 
-// derive returns the descendant of root at a path, by way of the coin's key, which it derives once.
+// derive returns the descendant of root at a path, through the coin's key, which it derives once.
 func (c coinKeys) derive(root *hdkeychain.ExtendedKey, keyPath path) (*hdkeychain.ExtendedKey, error) {
 	prefix := [2]uint32(keyPath[:2])
 

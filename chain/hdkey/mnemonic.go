@@ -90,7 +90,7 @@ func wordIndexAt(data []byte, firstBit int) int {
 // words. A wrong count, word or checksum is fault.Invalid (mnemonic_invalid). No error shows a
 // word.
 func decodeMnemonic(mnemonic string) (entropy []byte, normal string, err error) {
-	// 24 words of 8 letters fit easily; a wrong file is not normalised whole.
+	// 24 words of 8 letters are shorter. Do not normalise a whole file given by mistake.
 	if len(mnemonic) > 4096 {
 		return nil, "", invalidMnemonic("it is %d bytes long", len(mnemonic))
 	}

@@ -98,7 +98,7 @@ func makeAffine(points []secp256k1.JacobianPoint) {
 		return
 	}
 
-	// before holds the product of the Zs that come before each.
+	// before holds, for each point, the product of the Zs before it.
 	before := make([]secp256k1.FieldVal, len(points))
 
 	var inverse secp256k1.FieldVal

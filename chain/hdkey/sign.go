@@ -13,11 +13,11 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// digestSize is the length in bytes of what secp256k1 signs.
+// digestSize is the length in bytes of a digest that secp256k1 signs.
 const digestSize = 32
 
-// Sign returns one signature per payload, in order, or none. Payloads are checked first, then the
-// policies are called. Equal requests give equal signatures:
+// Sign returns one signature per payload, in order, or an error and none. Payloads are checked first, then
+// the policies are called. Equal requests give equal signatures:
 //
 //   - secp256k1: r and s (32 bytes each, big endian, low s, nonce by RFC 6979), recovery id 0 or 1
 //   - Taproot (Bitcoin only): 64 bytes by BIP-340 for the output key of BIP-86
@@ -25,9 +25,8 @@ const digestSize = 32
 //
 // Errors are those of PublicKey, a policy's error unchanged, and:
 //
-//   - fault.Invalid (payload_invalid): a digest that has not 32 bytes, an empty message, or Taproot
-//
-// outside Bitcoin
+//   - fault.Invalid (payload_invalid): a digest that is not 32 bytes long, an empty message, or Taproot
+//     outside Bitcoin
 //   - fault.Unsupported (signature_unsupported): the key cannot sign this digest
 func (s *Signer) Sign(ctx context.Context, request chain.SignRequest) ([][]byte, error) {
 	if err := ctx.Err(); err != nil {
@@ -131,8 +130,8 @@ func signECDSA(private *secp256k1.PrivateKey, payload chain.Payload) ([]byte, er
 	return append(compact[1:], recoveryID), nil
 }
 
-// signTaproot signs with the private key of BIP-86's output key, which has no script tree. That is
-// the key, negated if its point has an odd y, plus hash_TapTweak(x) (BIP-341).
+// signTaproot signs with the private key of BIP-86's output key, which has no script tree. That key is the
+// private key, negated if its point has an odd y, plus hash_TapTweak(x) (BIP-341).
 func signTaproot(private *secp256k1.PrivateKey, payload chain.Payload) ([]byte, error) {
 	public := private.PubKey().SerializeCompressed()
 

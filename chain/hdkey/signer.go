@@ -13,9 +13,8 @@ import (
 // Signer signs with keys derived from one seed. It is safe for concurrent use and shows no secret
 // when printed. The zero value has no keys: use New or FromSeed.
 type Signer struct {
-	// keys is a pointer, and every key in it lies behind another one. fmt calls no method on an
-	// unexported field, and for a wrong verb (%s of a struct with a Signer) it follows one pointer
-	// only.
+	// keys is a pointer, and so is every key in it. fmt calls no method on an unexported field. For a wrong
+	// verb (%s of a struct with a Signer) it follows only one pointer.
 	keys     *keyring
 	policies []Policy
 }
@@ -96,8 +95,8 @@ func FromSeed(seed []byte, opts ...Option) (*Signer, error) {
 // shows whether mnemonic and passphrase are the right ones.
 func (s *Signer) Fingerprint() string { return s.keys.fingerprint }
 
-// Path returns the derivation path of a key, such as "m/44'/60'/0'/0/7", where a wallet with the mnemonic has the same
-// key. Errors are those of PublicKey.
+// Path returns the derivation path of a key, such as "m/44'/60'/0'/0/7". A wallet with the mnemonic has the
+// same key there. Errors are those of PublicKey.
 func (s *Signer) Path(key chain.KeyRef) (string, error) {
 	keyPath, err := pathOf(key, s.keys.bitcoin)
 	if err != nil {
@@ -137,8 +136,8 @@ func (s *Signer) PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicK
 	return chain.PublicKey{Curve: chain.Secp256k1, Bytes: public[0]}, nil
 }
 
-// PublicKeys returns the public keys of references, which costs less than one PublicKey each. It fails as a whole,
-// with the errors of PublicKey.
+// PublicKeys returns the public keys of references. It costs less than one PublicKey for each. It fails as a
+// whole, with the errors of PublicKey.
 func (s *Signer) PublicKeys(ctx context.Context, keys []chain.KeyRef) ([]chain.PublicKey, error) {
 	all := make([]chain.PublicKey, len(keys))
 

@@ -61,19 +61,19 @@ func (c *Chain) Run(ctx context.Context) { c.chain.Run(ctx) }
 // Advance moves the network's time forward relative to its clock. It mines no block.
 func (c *Chain) Advance(d time.Duration) { c.chain.Advance(d) }
 
-// Orphans is what becomes of the transactions of the blocks that Fork replaces.
+// Orphans selects the fate of the transactions in the blocks that Fork replaces.
 type Orphans int
 
-// What becomes of the orphans.
+// The fates of orphans.
 const (
 	ReturnOrphans    Orphans = iota // to the pool, where they wait for Mine
 	DropOrphans                     // from the network, as if they had never been sent
 	ReincludeOrphans                // into the first block of the new branch
 )
 
-// Fork replaces the newest blocks, as many as depth, by a new branch and returns its tip. A fork may go
-// below the final block, which a real network promises never to do. It panics when depth is 0 or reaches
-// the genesis block.
+// Fork replaces the newest blocks, depth in number, by a new branch and returns its tip. A fork may go below
+// the final block, which a real network promises never to do. It panics when depth is 0 or reaches the
+// genesis block.
 func (c *Chain) Fork(depth uint64, orphans Orphans) chain.Ref {
 	fork := sim.Fork{Depth: depth}
 
@@ -89,7 +89,7 @@ func (c *Chain) Fork(depth uint64, orphans Orphans) chain.Ref {
 	return c.chain.Fork(fork)
 }
 
-// Fail makes every call of the driver return err before it has an effect, as from a node that is down; nil
+// Fail makes every call of the driver return err before it has an effect, like a node that is down. A nil err
 // ends it.
 func (c *Chain) Fail(err error) {
 	if err == nil {
@@ -100,5 +100,5 @@ func (c *Chain) Fail(err error) {
 	c.chain.SetIntercept(func(context.Context, sim.Method) error { return err })
 }
 
-// LoseNextResponses makes the next broadcasts, times in number, take effect and return a timeout.
+// LoseNextResponses makes the next broadcasts take effect but return a timeout, times in number.
 func (c *Chain) LoseNextResponses(times int) { c.chain.LoseNextResponses(times) }

@@ -50,13 +50,13 @@ type Config struct {
 	Seed uint64
 }
 
-// DefaultNetwork returns the test network "simnet", with three confirmations. Its native coin SIM has
-// 18 decimals and the price of ETH; its token USDX has 6 decimals and the price of USDC. Several
-// networks need different Slug and CAIP2.
+// DefaultNetwork returns the test network "simnet", with three confirmations. Its native coin SIM has 18
+// decimals and the price of ETH; its token USDX has 6 decimals and the price of USDC. Several networks in one
+// process need different Slug and CAIP2.
 func DefaultNetwork() chain.Network { return sim.DefaultNetwork() }
 
-// NewSigner returns a signer for simulated networks whose keys derive from a number, which is the whole
-// secret. A policy other than nil is called with every request; Sign returns its error.
+// NewSigner returns a signer for simulated networks. Its keys derive from seed, which is the whole secret. A
+// policy other than nil is called with every request; Sign returns its error.
 func NewSigner(seed uint64, policy func(chain.SignRequest) error) chain.Signer {
 	return sim.NewSigner(seed, policy)
 }
@@ -82,7 +82,7 @@ func New(config Config) *Chain {
 	}
 }
 
-// Driver returns the driver of the network. It returns only what a node can know.
+// Driver returns the driver of the network. It returns only data that a node can know.
 func (c *Chain) Driver() chain.Driver { return c.chain }
 
 // Network returns the network's description. The caller may change it.

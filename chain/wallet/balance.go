@@ -5,20 +5,20 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// Balance is what a wallet holds of one asset and what of it is reserved, in base units.
+// Balance is a wallet's balance of one asset, in base units, with the reservations on it.
 type Balance struct {
 	Network string
 	Address chain.Address
 	AssetID string
 	Owner   event.Owner
-	// OnChain is the balance read at block At. After a fork that took that block At has no hash, only the height of the
-	// common block, until the balance is read again.
+	// OnChain is the balance read at block At. When a fork removes that block, At keeps the height of the
+	// common block, without a hash, until the balance is read again.
 	OnChain chain.Amount
 	At      chain.Ref
 	// Reserved is the sum of Reservations.
 	Reserved chain.Amount
-	// Reservations are what queued and live transactions may take. One ends only with a balance that was
-	// read at a block which includes its transaction.
+	// Reservations are the amounts that queued and live transactions may spend. Once its transaction is included,
+	// a reservation ends only with a balance read at that block or above.
 	Reservations []Reservation
 	Version      int64
 }

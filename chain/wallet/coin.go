@@ -16,7 +16,7 @@ type Coin struct {
 	SpentAt uint64
 	// Depth is the number of waiting transactions of ours that it depends on; 0 in a block.
 	Depth int
-	// MatureAt is the height that the newest block has when it may be spent, as a block reward; 0 for at once.
+	// MatureAt is the lowest tip height at which a block reward may be spent; 0 for other coins.
 	MatureAt uint64
 	Version  int64
 }

@@ -23,15 +23,15 @@ type Reader interface {
 type TransactionReader interface {
 	// Transaction returns a transaction, or fault.NotFound.
 	Transaction(ctx context.Context, id string) (Transaction, error)
-	// TransactionsByID returns those that exist, each once, by id.
+	// TransactionsByID returns the transactions with these ids that exist, each once, ordered by id.
 	TransactionsByID(ctx context.Context, ids []string) ([]Transaction, error)
 	// TransactionsOf returns the rows of one object, oldest first.
 	TransactionsOf(ctx context.Context, objectID string) ([]Transaction, error)
 	// Transactions returns a page of all rows of one network, newest first.
 	Transactions(ctx context.Context, network, after string, limit int) ([]Transaction, error)
-	// DueTransactions returns rows of one network that have a DueAt, at or before now, oldest id
-	// first. They are live, or confirmed, reverted or displaced not long ago; what failed otherwise has no
-	// DueAt.
+	// DueTransactions returns rows of one network whose DueAt is set and at or before now, oldest id first.
+	// They are live, or were confirmed, reverted or displaced not long ago. Rows that failed otherwise have
+	// no DueAt.
 	DueTransactions(ctx context.Context, network string, now time.Time, limit int) ([]Transaction, error)
 	// DueNetworks returns the networks that have rows with a DueAt, each once, in order.
 	DueNetworks(ctx context.Context) ([]string, error)
@@ -39,7 +39,8 @@ type TransactionReader interface {
 	LiveTransactions(ctx context.Context, network string, from chain.Address) ([]Transaction, error)
 	// LiveTopUps returns all live rows of kind TopUp of a network, of all wallets, oldest first.
 	LiveTopUps(ctx context.Context, network string) ([]Transaction, error)
-	// OwnTransactions returns, of the hashes given, those of attempts of ours, with the row that each is of.
+	// OwnTransactions returns the transactions of ours that have an attempt with one of these hashes, by
+	// hash.
 	OwnTransactions(ctx context.Context, network string, hashes []string) (map[string]OwnTransaction, error)
 }
 
@@ -75,7 +76,7 @@ type CoinReader interface {
 	CoinsAbove(ctx context.Context, network string, height uint64) ([]Coin, error)
 }
 
-// OutgoingReader reads what the blocks took from addresses of ours.
+// OutgoingReader reads the recorded spends of addresses of ours.
 type OutgoingReader interface {
 	// OutgoingByKey returns the rows of a network with these keys (the key of a chain.Spend), in any order.
 	OutgoingByKey(ctx context.Context, network string, keys []string) ([]Outgoing, error)
@@ -92,8 +93,9 @@ type OutgoingReader interface {
 	) ([]Outgoing, error)
 	// OutgoingAbove returns the rows of a network in blocks above a height, in any order.
 	OutgoingAbove(ctx context.Context, network string, height uint64) ([]Outgoing, error)
-	// UnrecordedOutgoing returns the Unrecorded rows of a network that nobody has acknowledged or that are
-	// in blocks made at or after a time, lowest block and then key first; of one address unless it is empty.
+	// UnrecordedOutgoing returns Unrecorded rows of a network, lowest block and then key first: rows that
+	// nobody has acknowledged, and rows in blocks made at or after a time. Unless address is empty, it
+	// returns only the rows of that address.
 	UnrecordedOutgoing(
 		ctx context.Context,
 		network string,

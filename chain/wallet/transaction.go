@@ -10,10 +10,10 @@ import (
 // Kind is the purpose of a transaction.
 type Kind string
 
-// The kinds. A cancel is a payment of a wallet to itself that displaces stuck bytes. A bump spends a
-// waiting payment and pays the fee for both (child pays for parent, internal/txmgr/bump.go). An undelegation takes
-// back the stake of a delegation, which is its object, when the release is over. A recovery moves a chain.Stray to the
-// master wallet.
+// The kinds. A cancel is a payment of a wallet to itself that displaces stuck bytes. A bump spends a waiting
+// payment and pays the fee for both (child pays for parent, internal/txmgr/bump.go). An undelegation takes
+// back the stake of a delegation when the release is over; the delegation is its object. A recovery moves a
+// chain.Stray to the master wallet.
 const (
 	Payout     Kind = "payout"
 	TopUp      Kind = "topup"
@@ -29,11 +29,11 @@ const (
 // State is where a transaction of ours stands.
 type State string
 
-// The states; the methods of Transaction are the moves between them.
+// The states. Package internal/walletstate has the moves between them.
 const (
 	Queued    State = "queued"    // waits for its wallet; nothing is signed
 	Signed    State = "signed"    // bytes are stored; the network may or may not have them
-	Broadcast State = "broadcast" // the network took the bytes at least once
+	Broadcast State = "broadcast" // the network accepted the bytes at least once
 	Included  State = "included"  // in a block that is not final
 	Confirmed State = "confirmed" // in a block that is final by the network's rule
 	Failed    State = "failed"    // proven never to happen, or included and reverted at finality
@@ -58,17 +58,17 @@ const (
 type Attempt struct {
 	Signed       chain.Signed `json:"signed"`
 	SignedAt     time.Time    `json:"signed_at"`
-	FirstTakenAt time.Time    `json:"first_taken_at,omitzero"` // when the network first took it
+	FirstTakenAt time.Time    `json:"first_taken_at,omitzero"` // when the network first accepted it
 	LastSentAt   time.Time    `json:"last_sent_at,omitzero"`   // when it was last handed over
-	// its error then, empty on success; for operators
+	// LastSendError is the error of the last handover, for operators; empty on success.
 	LastSendError string `json:"last_send_error,omitzero"`
-	// SignedHeight is that of the newest block that was read when it was signed.
+	// SignedHeight is the height of the newest block that had been read when it was signed.
 	SignedHeight uint64 `json:"signed_height,omitzero"`
 }
 
-// Conflict is the transaction in a final block because of which another one can never be included.
+// Conflict is a transaction in a final block that excludes another one for ever.
 type Conflict struct {
-	// TxHash is the transaction; empty where the network's driver gave no more than the fact.
+	// TxHash is the hash of the transaction; empty where the driver only reports that there is one.
 	TxHash string `json:"tx_hash"`
 	// Own is set when the transaction is one of ours.
 	Own bool `json:"own"`
@@ -83,16 +83,16 @@ type Transaction struct {
 	// ObjectID is the payout, refund or release that wants it, the payment that a bump is for, or the account that a
 	// recovery empties.
 	ObjectID string
-	// Order is what it must do. Nonce and coins are filled in when it is signed.
+	// Order describes the payments to make. Nonce and coins are filled in when it is signed.
 	Order chain.Order
 	State State
 	// Attempts are the signed bytes, oldest first; the last is the one to send. A batch member has none.
 	Attempts []Attempt
-	// BatchMembers are the transaction ids of the other payouts that the signed bytes pay, in the order
-	// of Order.Outputs after its first, which is this one's own (internal/txmgr/batch.go).
+	// BatchMembers are the transaction ids of the other payouts that the signed bytes pay. They are in the
+	// order of Order.Outputs after its first, which is this transaction's own (internal/txmgr/batch.go).
 	BatchMembers []string
-	// BatchedBy is the id of the transaction whose bytes pay this payout and whose moves it follows;
-	// empty outside a batch.
+	// BatchedBy is the id of the transaction whose bytes pay this payout and whose state it follows; empty
+	// outside a batch.
 	BatchedBy string
 	// Nonce is the account sequence number that all attempts share; valid once there is an attempt,
 	// its own or its carrier's.
@@ -101,20 +101,24 @@ type Transaction struct {
 	TxHash string
 	// Block is where it is included; zero otherwise.
 	Block chain.Ref
-	// Fee is the network fee in base units of the native coin, while it is included, or that of the cancel at its
-	// nonce once it failed: the whole fee, or for a batch member its share; see OwnFee.
+	// Fee is the network fee in base units of the native coin, while the transaction is included. Once it
+	// failed, Fee is that of the cancel at its nonce. It is the whole fee, or the share of a batch member;
+	// see walletstate.OwnFee.
 	Fee chain.Amount
-	// Transfers are what its inclusion moved. A batch member has one transfer, of what of that came to its destination.
+	// Transfers are those of the transaction in its block. A batch member has one: the amount that its own
+	// destination received.
 	Transfers []chain.Transfer
 	// Failure is the failure code; set exactly when State is Failed.
 	Failure string
 	// Conflict is set when Failure is FailConflict and blocks were read that prove it.
 	Conflict Conflict
-	// Waits is why it is not signed, or in no block, though it has been due for more than a minute: a code, a colon
-	// and a sentence. WaitingSince is since when. Both are empty otherwise.
+	// Waits says why it is not signed, or in no block, although it has been due for more than a minute. It is
+	// a code, a colon and a sentence. WaitingSince is the time at which that wait began. Both are empty
+	// otherwise.
 	Waits        string
 	WaitingSince time.Time
-	// ReadyAt is since when it may be signed: since its creation, or since the approval that a payout waited for.
+	// ReadyAt is the time from which it may be signed: its creation, or the approval that a payout waited
+	// for.
 	ReadyAt time.Time
 	// GiveUpAt is when an unsigned transaction is given up as stale.
 	GiveUpAt time.Time
@@ -126,14 +130,14 @@ type Transaction struct {
 	Version int64
 }
 
-// OwnTransaction names the Transaction that a hash is an attempt of.
+// OwnTransaction identifies the Transaction that has an attempt with a given hash.
 type OwnTransaction struct {
 	// ID is the Transaction's.
 	ID   string
 	Kind Kind
 }
 
-// EventObject returns how an event names the transaction: by the object that it is sent for.
+// EventObject returns the object of the transaction's events: the one that it is sent for.
 func (t Transaction) EventObject() event.Object {
 	return event.Object{Owner: t.Owner, ID: t.ObjectID}
 }

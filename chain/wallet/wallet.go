@@ -1,10 +1,9 @@
-// Package wallet holds the records of our own transactions and of the wallets that pay them, their state
-// machines, and the roles a store plays for them.
+// Package wallet holds the records of our own transactions and of the wallets that pay them, and the
+// interfaces that a store implements for them.
 //
-// A payout, refund, platform fee, top-up or sweep is one Transaction: queued in the transaction of the
-// object that wants it, signed with its bytes stored before the first broadcast, and from then on moved by
-// what the network proves. The moves (transaction.go) are pure. The mechanism that makes them is
-// internal/txmgr.
+// A payout, refund, platform fee, top-up or sweep is one Transaction. It is queued in the transaction of the
+// object that needs it, and signed with its bytes stored before the first broadcast. From then on, what the
+// network proves moves it. The moves (internal/walletstate) are pure functions. internal/txmgr makes them.
 package wallet
 
 import (
@@ -26,7 +25,7 @@ const (
 	FrozenEpoch FreezeReason = "epoch"
 )
 
-// ForeignPolicy says what a transaction of a master wallet that is not on record does.
+// ForeignPolicy selects the effect of a master wallet's transaction that is not on record.
 type ForeignPolicy string
 
 // The policies.
@@ -44,15 +43,16 @@ type Wallet struct {
 	Party   chain.Party
 	// NextNonce is the nonce after the highest one that we signed; it only rises.
 	NextNonce uint64
-	// Since is the height of the network when the wallet was registered. What it did up to there is
-	// not ours to know.
+	// Since is the height of the network when the wallet was registered. Transactions of the wallet up to
+	// that height need not be on record.
 	Since uint64
 	// Epoch is the newest payments.Config.Epoch in which a person compared the wallet with its
 	// network, or in which it was registered.
 	Epoch uint64
 	// Frozen is why nothing new is signed for the wallet; empty while it is not frozen.
 	Frozen FreezeReason
-	// FrozenBy is the hash of the first transaction that is not on record, or was paid twice; empty for other reasons.
+	// FrozenBy is the hash of the first transaction that is not on record, or of a second attempt in a block;
+	// empty for other reasons.
 	FrozenBy string
 	// FrozenAt is when the wallet was frozen.
 	FrozenAt time.Time

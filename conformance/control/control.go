@@ -1,5 +1,5 @@
-// Package control has what the suite for drivers does to the network under test, as the harness of a test node can: a
-// harness has Base, and as many of the others as its network allows.
+// Package control declares the operations of the driver suite on the network under test. The harness of a
+// test node implements them: Base, and as many of the others as its network allows.
 package control
 
 import (
@@ -8,10 +8,10 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// Base is what every harness can. It acts for other people: nothing is signed with the keys of
+// Base holds the operations of every harness. It acts for other people: nothing is signed with the keys of
 // conformance.DriverHarness.Signer. Amounts are in base units.
 //
-// A control fails with any error; the suite ends the subtest with it.
+// An operation may return any error; the suite ends the subtest with it.
 type Base interface {
 	// NewAddress returns an address without history that belongs to no key of conformance.DriverHarness.Signer.
 	NewAddress(ctx context.Context) (chain.Address, error)
@@ -19,9 +19,9 @@ type Base interface {
 	// Fund gives an address coins that it can spend when Fund returns. It may mine blocks.
 	Fund(ctx context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) error
 
-	// Pay sends a payment from outside and returns its hash. It waits in the pool until Mine.
-	// Payments do not depend on each other: each needs a sender or coins of its own, since a fork
-	// may keep any one of them alone.
+	// Pay sends a payment from outside and returns its hash. It waits in the pool until Mine. Payments must
+	// not depend on each other: each needs a sender or coins of its own, since a fork may keep any one of
+	// them alone.
 	Pay(
 		ctx context.Context,
 		to chain.Address,
@@ -29,18 +29,18 @@ type Base interface {
 		amount chain.Amount,
 	) (txHash string, err error)
 
-	// Mine makes n blocks, the first of which includes what waits in the pool.
+	// Mine makes n blocks, the first of which includes the waiting transactions of the pool.
 	Mine(ctx context.Context, n int) error
 
-	// Settle returns when the node can be expected to show what was done. The suite still polls.
+	// Settle returns when the node should show the effects of the operations so far. The suite still polls.
 	Settle(ctx context.Context) error
 }
 
 // Forker makes forks.
 type Forker interface {
-	// Fork replaces the newest depth blocks by depth + 1 others. The first of these includes the
-	// transactions whose hashes are in keep. The other transactions of the old blocks are in no
-	// block; they may wait in the pool again.
+	// Fork replaces the newest depth blocks by depth + 1 others. The first of these includes the transactions
+	// whose hashes are in keep. The other transactions of the old blocks are in no block; they may wait in
+	// the pool again.
 	Fork(ctx context.Context, depth int, keep ...string) error
 }
 
@@ -61,7 +61,7 @@ type FailingPayer interface {
 	) (txHash string, err error)
 }
 
-// CheapPayer sends payments whose fee is below what the driver takes for the current one.
+// CheapPayer sends payments whose fee is below the one that the driver considers current.
 type CheapPayer interface {
 	// PayCheap sends a payment that waits in the pool.
 	PayCheap(
@@ -86,21 +86,21 @@ type Pruner interface {
 
 // Expirer lets transactions expire, on networks where they do.
 type Expirer interface {
-	// Expire returns when so many blocks or so much time have passed that the transaction can no
-	// longer be included.
+	// Expire returns when the transaction has expired: after enough blocks or time, it can no longer be
+	// included.
 	Expire(ctx context.Context, tx chain.Signed) error
 }
 
 // CoinLister lists outputs, on networks that spend outputs (UTXO).
 type CoinLister interface {
-	// Coins returns the confirmed outputs of a party that nothing has spent.
+	// Coins returns the confirmed, unspent outputs of a party.
 	Coins(ctx context.Context, owner chain.Party) ([]chain.Coin, error)
 }
 
-// VariablePayer sends payments whose effect only their execution decides.
+// VariablePayer sends payments whose amount is known only after their execution.
 type VariablePayer interface {
-	// PayVariable sends a payment that claims an amount while it waits in the pool, as a fee-on-transfer
-	// token or a contract does, and moves another one, above 0, in its block.
+	// PayVariable sends a payment that claims an amount while it waits in the pool, like a fee-on-transfer
+	// token or a contract. In its block it transfers another amount, above 0.
 	PayVariable(
 		ctx context.Context,
 		to chain.Address,
@@ -109,11 +109,10 @@ type VariablePayer interface {
 	) (txHash string, err error)
 }
 
-// NodeFaker makes the node that the driver asks first wrong, where the driver has at least two. The other
-// ones stay right. Each call adds to what the node does wrong.
+// NodeFaker makes the node that the driver asks first give wrong answers, where the driver has at least two.
+// The other nodes stay right. Each call adds another wrong answer.
 type NodeFaker interface {
-	// Deny makes the node not know a transaction by its hash and not have it in its pool. The node's
-	// blocks still hold it.
+	// Deny makes the node deny a transaction, by its hash and in its pool. The node's blocks still hold it.
 	Deny(ctx context.Context, txHash string) error
 
 	// HideLogs makes the node show a transaction by its hash, or its receipt, without its transfers.
@@ -122,22 +121,22 @@ type NodeFaker interface {
 	// ShowOther makes the node show another block with another hash at a height.
 	ShowOther(ctx context.Context, height uint64) error
 
-	// Silence makes the other nodes not answer.
+	// Silence makes the other nodes stop answering.
 	Silence(ctx context.Context) error
 }
 
 // StrayPayer sends payments that no balance shows. Drivers that are chain.StrayLister need it.
 type StrayPayer interface {
-	// PayStray sends an amount, in base units, of something that is no enabled asset, or to another account than the
-	// one that is counted, and returns the account that holds it. It waits in the pool. Each call pays an account of
-	// its own.
+	// PayStray sends an amount, in base units, that no balance counts: of something that is no enabled asset,
+	// or to an account other than the counted one. It returns the account that holds the amount. The payment
+	// waits in the pool. Each call pays an account of its own.
 	PayStray(ctx context.Context, to chain.Address, amount chain.Amount) (account chain.Address, err error)
 }
 
 // NonceOpener opens nonce accounts. Drivers that are chain.DurableNonces need it, unless none of them are configured.
 type NonceOpener interface {
-	// OpenNonce opens a nonce account of an address, which Driver and Unreachable then return in NonceAccounts. It can
-	// be used when OpenNonce returns. It may mine blocks.
+	// OpenNonce opens a nonce account of an address, which Driver and Unreachable then return in
+	// NonceAccounts. The account is usable when OpenNonce returns. It may mine blocks.
 	OpenNonce(ctx context.Context, owner chain.Address) (account chain.Address, err error)
 }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// AmountFromDecimalCeil converts whole units to base units, rounding up. Negative or too large:
+// AmountFromDecimalCeil converts whole units to base units, rounding up. A negative or too large amount is
 // fault.Invalid.
 func AmountFromDecimalCeil(d decimal.Decimal, decimals uint8) (chain.Amount, error) {
-	if d.IsNegative() { // less than a base unit below zero would round up to 0
+	if d.IsNegative() { // less than a base unit below zero rounds up to 0
 		return chain.Amount{}, fault.New(
 			fault.Invalid, "amount_invalid", "%s is negative: an amount must be 0 or more",
 			d,
@@ -22,7 +22,7 @@ func AmountFromDecimalCeil(d decimal.Decimal, decimals uint8) (chain.Amount, err
 	return chain.AmountFromBig(d.Shift(int32(decimals)).Ceil().BigInt())
 }
 
-// AmountFromDecimalFloor converts whole units to base units, rounding down. Negative or too large:
+// AmountFromDecimalFloor converts whole units to base units, rounding down. A negative or too large amount is
 // fault.Invalid.
 func AmountFromDecimalFloor(d decimal.Decimal, decimals uint8) (chain.Amount, error) {
 	return chain.AmountFromBig(d.Shift(int32(decimals)).Floor().BigInt())

@@ -6,8 +6,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// WithoutProvisional returns the error of a reading of balances without the holdings whose amount is provisional, for
-// callers that may show one node's word; nil where no other is left. Other errors are returned unchanged.
+// WithoutProvisional removes the holdings with a provisional amount from an error of reading balances, for
+// callers that may show the balance of one node. It returns nil if no holding is left. Other errors are
+// returned unchanged.
 func WithoutProvisional(err error) error {
 	unreadable, ok := errors.AsType[*chain.UnreadableError](err)
 	if !ok {

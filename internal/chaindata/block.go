@@ -6,7 +6,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// TransfersOf returns the transfers of a transaction in the block; none when it holds none.
+// TransfersOf returns the transfers of a transaction in the block; nil if the block does not hold it.
 func TransfersOf(b chain.Block, txHash string) []chain.Transfer {
 	var out []chain.Transfer
 
@@ -19,8 +19,8 @@ func TransfersOf(b chain.Block, txHash string) []chain.Transfer {
 	return out
 }
 
-// Used returns what the spend uses up, without the transaction that does. Of two transactions that
-// share a Used, a chain holds at most one. A Shared spend keeps its transaction.
+// Used returns the spend without its transaction. Of two transactions with the same Used, a chain holds at
+// most one. A Shared spend keeps its transaction.
 func Used(s chain.Spend) chain.Spend {
 	s.Failed = false
 	if !s.Shared {
@@ -30,8 +30,8 @@ func Used(s chain.Spend) chain.Spend {
 	return s
 }
 
-// SpendKey returns what the spend uses up as text: "<txid>:<vout>", "<sender>/<nonce>", "<account>/<value>" of a
-// DurableNonce, or "<sender>/<hash>" of a Shared one. Two spends of one chain never have the same key.
+// SpendKey returns the key of a spend: "<txid>:<vout>", "<sender>/<nonce>", "<account>/<value>" for a
+// DurableNonce, or "<sender>/<hash>" for a Shared one. Two spends of one chain never have the same key.
 func SpendKey(s chain.Spend) string {
 	switch {
 	case s.Outpoint.TxHash != "":

@@ -7,7 +7,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// SpendsOf returns the keys of what it uses up, as the first address that signs it does; see SpendKey.
+// SpendsOf returns the keys of the spends of decoded bytes, with signer as the sender of nonces; see
+// SpendKey.
 func SpendsOf(d chain.Decoded, signer chain.Address) []string {
 	keys := make([]string, len(d.Spends))
 
@@ -22,9 +23,9 @@ func SpendsOf(d chain.Decoded, signer chain.Address) []string {
 	return keys
 }
 
-// CheckDecoded compares what a request's bytes do with what it is said to do. Every output must be among those
-// of the Intent, or go back to one of own, the addresses that sign; the digests must be those of the bytes, and
-// the fee at most the Intent's.
+// CheckDecoded compares the bytes of a request with its Intent. Every output must be among the Intent's, or
+// go back to one of own, the addresses that sign. The digests must be those of the bytes, and the fee at most
+// the Intent's.
 //
 // Errors: fault.Forbidden, code unsigned_mismatch.
 func CheckDecoded(d chain.Decoded, request chain.SignRequest, own []chain.Address) error {

@@ -1,3 +1,3 @@
-// Package chaindata holds functions over the vocabulary of package chain that drivers of this module and
-// the engine share, and that neither a host nor the author of a driver needs.
+// Package chaindata holds functions over the types of package chain. The drivers of this module and the
+// engine share them; neither a host nor the author of a driver needs them.
 package chaindata

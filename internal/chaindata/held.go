@@ -7,11 +7,11 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// IsPruned reports whether a driver's error says that no node has a block any more.
+// IsPruned reports whether a driver's error means that no node has a block any more.
 func IsPruned(err error) bool { return fault.Code(err) == "node_pruned" }
 
-// OldestHeld returns the oldest block within heights that a node still has. A node has every block above one that it
-// has. Where it lacks the one at to as well, the error is that of RefAt, for which IsPruned holds.
+// OldestHeld returns the oldest block between two heights that a node still has. A node that has a block has
+// every later one. If it lacks even the block at to, the error is that of RefAt, for which IsPruned holds.
 func OldestHeld(ctx context.Context, driver chain.Driver, from, to uint64) (chain.Ref, error) {
 	held, err := driver.RefAt(ctx, to)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// PriceSymbol returns the symbol under which the asset is quoted: Price, or Symbol without one.
+// PriceSymbol returns the symbol under which the asset is quoted: Price, or Symbol if Price is empty.
 func PriceSymbol(a chain.Asset) string {
 	if a.Price != "" {
 		return a.Price
@@ -15,7 +15,7 @@ func PriceSymbol(a chain.Asset) string {
 	return a.Symbol
 }
 
-// Fallback returns how old a block has to be to be final by a network's rule where finality cannot be read.
+// Fallback returns the age at which a block is final by a network's rule when finality cannot be read.
 func Fallback(n chain.Network) time.Duration {
 	if n.Rule == chain.RuleConfirmations {
 		return 0
@@ -24,8 +24,8 @@ func Fallback(n chain.Network) time.Duration {
 	return n.Fallback
 }
 
-// IsOld reports whether a block is as old as Fallback at the time of the last block. Where that is 0 the times of
-// blocks say nothing: a later block may be timed before an earlier one.
+// IsOld reports whether a block is as old as Fallback at the time of the last block. If Fallback is 0, block
+// times do not count and it is true: a later block may have an earlier time.
 func IsOld(n chain.Network, last, block time.Time) bool {
 	age := Fallback(n)
 

@@ -30,8 +30,9 @@ type Batch struct {
 	PoolRead bool
 	// Head is the node's view when the batch was read.
 	Head chain.Head
-	// Rewound is set when the chain forked: every stored transfer in a block above ForkedFrom that is not
-	// in Blocks left the chain. Blocks reach as far as was read before, unless the other branch is shorter.
+	// Rewound is set when the chain forked: every stored transfer in a block above ForkedFrom that is not in
+	// Blocks left the chain. Blocks reach the height that was read before, unless the other branch is
+	// shorter.
 	Rewound bool
 	// ForkedFrom is the newest block that both branches share.
 	ForkedFrom chain.Ref
@@ -51,8 +52,8 @@ type Batch struct {
 	failed    error // why some addresses could not be read
 }
 
-// Advance moves the cursor inside tx and returns it as it is then. A block handler calls it first. It fails
-// with fault.LeaseLost when another process follows the network now or moved the cursor first.
+// Advance moves the cursor inside tx and returns the moved cursor. A block handler must call it first. If
+// another process follows the network now or moved the cursor first, the error is fault.LeaseLost.
 func (b Batch) Advance(ctx context.Context, tx scan.Tx) (scan.Cursor, error) {
 	return b.advance(ctx, tx)
 }

@@ -2,18 +2,20 @@ package follow
 
 import "time"
 
-// longStore is how long the storing of a batch may take before the next one holds fewer blocks.
+// longStore is the time for storing a batch beyond which the next one holds fewer blocks.
 const longStore = 2 * time.Second
 
-// firstBatch is how many blocks the first batch of a process holds, which does not know yet how busy they are.
+// firstBatch is the number of blocks in the first batch of a process, which does not know yet how busy they
+// are.
 const firstBatch = 8
 
-// batchSize is how many blocks a batch holds at most. Busy blocks are stored a few at a time: what they hold is
-// published soon, and no transaction grows beyond what the store ends in time. Only a full batch that was stored
-// quickly shows that there may be more: a process that follows the tip block by block may fall behind later.
+// batchSize is the largest number of blocks in a batch. Busy blocks are stored a few at a time: their
+// contents are published soon, and no transaction of the store becomes too long. The size grows only after a
+// full batch that was stored quickly, since a process that follows the tip block by block may fall behind
+// later.
 type batchSize struct{ most, now uint64 }
 
-// stored counts a batch that was stored, or could not be.
+// stored adapts the size after a batch was stored, or could not be.
 func (s *batchSize) stored(blocks int, took time.Duration, err error) {
 	switch {
 	case blocks == 0:

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/scanstate"
 )
 
-// nextCursor returns the cursor as it is once the batch is stored.
+// nextCursor returns the cursor after the batch is stored.
 func (f *Follower) nextCursor(cursor scan.Cursor, b *Batch) scan.Cursor {
 	next := cursor
 	if b.Rewound {
@@ -24,7 +24,8 @@ func (f *Follower) nextCursor(cursor scan.Cursor, b *Batch) scan.Cursor {
 		next = scanstate.Forward(next, blocksAbove(b.Blocks, b.ForkedFrom.Height))
 	}
 
-	// What a fork took away, or what was not read yet and another block was read in its place, says nothing any more.
+	// Forget safe and final blocks that a fork removed, or that were not read and another block was read
+	// instead.
 	standing := func(ref chain.Ref) chain.Ref {
 		if b.Rewound && ref.Height > b.ForkedFrom.Height || contradicts(next, ref) {
 			return chain.Ref{}
@@ -57,7 +58,7 @@ func blocksAbove(blocks []chain.Block, height uint64) []chain.Block {
 	return blocks[i:]
 }
 
-// newer returns is, or was when is is zero or lower.
+// newer returns is; it returns was if is is zero or lower.
 func newer(was, is chain.Ref) chain.Ref {
 	if is.IsZero() || is.Height < was.Height {
 		return was
@@ -97,7 +98,8 @@ func (f *Follower) advanceTo(
 	}
 }
 
-// stop stores why the network must not be read any further. It returns cause, joined with what failed.
+// stop stores the reason why the network must not be read any further. It returns cause, joined with an error
+// of the store.
 func (f *Follower) stop(ctx context.Context, cursor scan.Cursor, cause error) error {
 	f.Log.ErrorContext(
 		ctx, "the network was stopped; nothing more is read from it until it is resumed",
@@ -128,9 +130,8 @@ func stoppedError(network, why string) error {
 	return fault.New(fault.Stopped, "network_stopped", "network %s is stopped: %s", network, why)
 }
 
-// Resume lets a stopped network be read again after a person looked into it. It forgets which block was
-// final: a fork below that block is then walked back like any other. A network that is not stopped is
-// fault.State.
+// Resume clears the stop of a network after a person looked into it. It forgets the final block: a fork below
+// that block is then walked back like any other. A network that is not stopped is fault.State.
 func Resume(ctx context.Context, db scanstate.DB, network string, now time.Time) error {
 	return db.Update(ctx, func(ctx context.Context, tx scan.Tx) error {
 		stored, ok, err := tx.Cursor(ctx, network)

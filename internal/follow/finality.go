@@ -10,11 +10,12 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/hostcall"
 )
 
-// finalityEvery is how often the safe and the final block are asked for on a fast network, and where no block comes.
+// finalityEvery is the interval at which the safe and the final block are read on a fast network, and while
+// no new block comes.
 const finalityEvery = 3 * time.Second
 
-// finalityRead reads the safe and the final block while a batch is read: no block waits for them. Its methods do
-// nothing on nil, for a driver that reads them with the tip.
+// finalityRead reads the safe and the final block concurrently with a batch, so that no block waits for them.
+// Its methods do nothing on nil, for a driver that reads them with the tip.
 type finalityRead struct {
 	read func() (chain.Head, error)
 	done chan struct{} // nil until begin
@@ -22,7 +23,7 @@ type finalityRead struct {
 	err  error
 }
 
-// begin begins the reading, unless it was begun.
+// begin begins the reading, unless it has begun.
 func (r *finalityRead) begin() {
 	if r == nil || r.done != nil {
 		return
@@ -48,9 +49,9 @@ func (r *finalityRead) isBegun() bool {
 	return true
 }
 
-// readBeside returns what reads the safe and the final block beside a batch, nil where the driver reads them with the
-// tip. It is begun here once finalityEvery is over: new blocks begin it on a network that is not fast, and forks. end
-// stops the reading.
+// readBeside returns a reading of the safe and the final block beside a batch; nil if the driver reads them
+// with the tip. It begins the reading once finalityEvery is over. Otherwise new blocks on a slower network
+// begin it, and forks do. end stops the reading.
 func (f *Follower) readBeside(ctx context.Context, stored scan.Cursor) (r *finalityRead, end func()) {
 	if _, ok := f.Driver.(chain.TipReader); !ok || !isFollowed(stored) {
 		return nil, func() {}
@@ -74,8 +75,9 @@ func (f *Follower) readBeside(ctx context.Context, stored scan.Cursor) (r *final
 	}
 }
 
-// fillFinality sets the safe and the final block of a batch where they were read beside it, up to its tip: one above it
-// may be on another branch. What is on record may have left the chain with a fork: then they are read too.
+// fillFinality sets the safe and the final block of a batch if they were read beside it. It ignores a block
+// above the batch's tip, which may be on another branch. After a fork it reads them in any case, as the
+// recorded ones may have left the chain.
 func (f *Follower) fillFinality(b *Batch, beside *finalityRead) error {
 	if b.Rewound {
 		beside.begin()
@@ -102,8 +104,8 @@ func (f *Follower) fillFinality(b *Batch, beside *finalityRead) error {
 	return nil
 }
 
-// readFinality returns the safe and the final block, as nodes agree on them where there are several; none where they do
-// not.
+// readFinality returns the safe and the final block. If there are several nodes, they must agree; if they do
+// not, both blocks are zero.
 func (f *Follower) readFinality(ctx context.Context) (chain.Head, error) {
 	agreed, ok := f.Driver.(chain.Agreed)
 	if !ok || len(agreed.Nodes()) == 1 {
@@ -118,8 +120,9 @@ func (f *Follower) readFinality(ctx context.Context) (chain.Head, error) {
 	return head, nil
 }
 
-// agreeFinality returns a head whose safe and final blocks are agreed on; where they are not, it names none, and
-// those on record stand. It asks once one of them differs from the one on record.
+// agreeFinality returns a head whose safe and final blocks nodes agree about. If they do not agree, both are
+// zero, and the recorded ones stay. It asks the nodes only if one of the blocks differs from the recorded
+// one.
 func (f *Follower) agreeFinality(ctx context.Context, stored scan.Cursor, head chain.Head) chain.Head {
 	agreed, ok := f.Driver.(chain.Agreed)
 	if !ok || len(agreed.Nodes()) == 1 ||
@@ -138,7 +141,7 @@ func (f *Follower) agreeFinality(ctx context.Context, stored scan.Cursor, head c
 	return head
 }
 
-// upTo returns a block, or the tip where it is above that.
+// upTo returns a block, or the tip if the block is above it.
 func upTo(block, tip chain.Ref) chain.Ref {
 	if block.Height > tip.Height {
 		return tip

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// unlinkedCode is the code of blocks that are no chain.
+	// unlinkedCode is the code of blocks that do not form a chain.
 	unlinkedCode = "blocks_not_linked"
 	// prunedCode is the code of a block that the node no longer has.
 	prunedCode = "node_pruned"
 )
 
-// Config holds what a Follower needs.
+// Config holds the settings of a Follower.
 type Config struct {
 	// Driver reads the network: a chain.BlockScanner, or a chain.AddressScanner.
 	Driver chain.Driver
@@ -35,15 +35,15 @@ type Config struct {
 	Addresses func(ctx context.Context, since time.Time) ([]chain.AddressCursor, error)
 	// PollFor is how long an address is queried in that way. Defaults to 30 days.
 	PollFor time.Duration
-	// Own lists the hashes of the own transactions that are stored in a block, which is read again for them.
+	// Own lists the hashes of own transactions that are stored in a block. The block is read again for them.
 	// Defaults to none.
 	Own func(ctx context.Context, at chain.Ref) ([]string, error)
 
-	// Handler stores what a batch holds.
+	// Handler stores the contents of a batch.
 	Handler BlockHandler
 	// DB stores the cursor, the ranges and the lease.
 	DB scanstate.DB
-	// Heartbeat owns the lease. Defaults to one of its own, which beats at every Step.
+	// Heartbeat owns the lease. Defaults to a private one, which beats at every Step.
 	Heartbeat *heartbeat.Heartbeat
 	// Owner names this process in the default of Heartbeat.
 	Owner string
@@ -52,7 +52,7 @@ type Config struct {
 	// Log receives forks, stops and pools that could not be read.
 	Log *slog.Logger
 
-	// BatchBlocks is how many blocks one batch holds at most. Defaults to 50.
+	// BatchBlocks is the largest number of blocks in one batch. Defaults to 50.
 	BatchBlocks uint64
 	// FirstAddress returns when the oldest address of the network was made, zero when there is none. A network
 	// that was never followed is read from then on. Defaults to none: it is read from its tip on.
@@ -76,7 +76,7 @@ type Follower struct {
 	poolSeen uint64
 	reread   reread
 	polling  polling
-	unlinked int       // how often in a row the node's blocks did not link
+	unlinked int       // how many times in a row the node's blocks did not link
 	shown    chain.Ref // the last block that a node showed
 	// finalityAt is when the safe and the final block were last read apart from the tip.
 	finalityAt time.Time
@@ -84,14 +84,15 @@ type Follower struct {
 	pace       atomic.Int64 // the time between blocks as it was measured, in nanoseconds; 0: not yet
 	health     health.Follower
 
-	// report is what Health returns: health as the last step left it. A step may hang for as long as its node.
+	// report is the value of Health: health as it was after the last step. A step may hang as long as its
+	// node does.
 	reportMu   sync.Mutex
 	report     health.Follower
 	unreadable string
 }
 
-// New returns a Follower. It starts nothing. It fails with fault.Unsupported when the driver can scan neither
-// blocks nor addresses.
+// New returns a Follower. It starts nothing. If the driver can scan neither blocks nor addresses, the error
+// is fault.Unsupported.
 func New(c Config) (*Follower, error) {
 	network := c.Driver.Network()
 	scanner, blocks := c.Driver.(chain.BlockScanner)
@@ -133,10 +134,10 @@ func New(c Config) (*Follower, error) {
 	}, nil
 }
 
-// LeaseName returns the name of the lease of whoever follows a network.
+// LeaseName returns the name of the lease that a follower of a network holds.
 func LeaseName(network string) string { return "watch/" + network }
 
-// Health returns the state of the follower in this process, as its last step left it.
+// Health returns the state of the follower in this process, as it was after the last step.
 func (f *Follower) Health() health.Follower {
 	f.reportMu.Lock()
 	defer f.reportMu.Unlock()
@@ -147,7 +148,7 @@ func (f *Follower) Health() health.Follower {
 	return report
 }
 
-// publish sets what Health returns. The caller holds f.mu.
+// publish sets the value of Health. The caller holds f.mu.
 func (f *Follower) publish() {
 	f.reportMu.Lock()
 	defer f.reportMu.Unlock()
@@ -156,22 +157,22 @@ func (f *Follower) publish() {
 	f.report.Unread = f.polling.unreadReport(f.Now())
 }
 
-// Pace returns the time between blocks as it was last measured; 0 where it was not.
+// Pace returns the time between blocks as it was last measured; 0 if it was not.
 func (f *Follower) Pace() time.Duration { return time.Duration(f.pace.Load()) }
 
 // fastPace is the time between blocks below which a network is fast.
 const fastPace = time.Second
 
-// IsFast reports whether blocks follow on one another faster than they are looked for: an announcement shows nothing
-// sooner than the next look.
+// IsFast reports whether blocks follow one another faster than the follower looks for them. An announcement
+// then shows nothing sooner than the next look.
 func (f *Follower) IsFast() bool {
 	pace := f.Pace()
 
 	return pace > 0 && pace < fastPace
 }
 
-// LookEvery returns how often new blocks are looked for: four times in the time between two, from once a second, so
-// that the calls of rest do not grow with the pace, to once in 15 seconds.
+// LookEvery returns the interval at which new blocks are looked for: a quarter of the time between two
+// blocks. It is between one second, so that idle calls do not grow with the pace, and 15 seconds.
 func (f *Follower) LookEvery() time.Duration {
 	pace := f.Pace()
 	if pace == 0 {
@@ -181,16 +182,17 @@ func (f *Follower) LookEvery() time.Duration {
 	return min(max(pace/4, fastPace), longestLook)
 }
 
-// How often new blocks are looked for before the pace was measured, and at least.
+// firstLook is the interval at which new blocks are looked for before the pace was measured; longestLook is
+// the longest interval.
 const (
 	firstLook   = 500 * time.Millisecond
 	longestLook = 15 * time.Second
 )
 
-// AtRest reports whether the last step left nothing to read: what comes next, a new block brings.
+// AtRest reports whether the last step read everything, so that only a new block brings more.
 func (f *Follower) AtRest() bool { return f.atRest.Load() }
 
-// SetUnreadable sets what Health names as unreadable; empty when every balance was read.
+// SetUnreadable sets the text about unreadable balances in Health; empty if every balance was read.
 func (f *Follower) SetUnreadable(what string) {
 	f.reportMu.Lock()
 	defer f.reportMu.Unlock()
@@ -199,9 +201,9 @@ func (f *Follower) SetUnreadable(what string) {
 }
 
 // Step reads one batch, if there is one, and has the block handler store it. did reports that something was
-// stored and that more may be waiting. A stopped network returns fault.Stopped until Resume; a network that
-// another process follows returns false and no error. After any other error the lease is given up, so that a
-// process whose node answers may follow the network at once.
+// stored, so that more may be waiting. A stopped network returns fault.Stopped until Resume; a network that
+// another process follows returns false and no error. After any other error the lease is released, so that a
+// process whose node answers can follow the network at once.
 func (f *Follower) Step(ctx context.Context) (did bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -231,7 +233,7 @@ func (f *Follower) Step(ctx context.Context) (did bool, err error) {
 	return did, err
 }
 
-// readAndStore reads one batch, or one stretch of a range, and has it stored.
+// readAndStore reads one batch, or one part of a range, and has it stored.
 func (f *Follower) readAndStore(ctx context.Context) (bool, error) {
 	if mine, err := f.holdLease(ctx); err != nil || !mine {
 		return false, err
@@ -294,14 +296,14 @@ func (f *Follower) readAndStore(ctx context.Context) (bool, error) {
 		return true, batch.failed
 	}
 
-	// On a fast network there is a new block at each step: old ones are read beside them.
+	// On a fast network each step has a new block. So old blocks are read in the same step.
 	more, err := f.backfill(ctx)
 	f.atRest.Store(err == nil && !more)
 
 	return true, err
 }
 
-// store has a batch stored, and sees how long that takes.
+// store has a batch stored, and adapts the batch size to the time that this takes.
 func (f *Follower) store(ctx context.Context, b Batch) error {
 	began := f.Now()
 	err := f.Handler.Apply(ctx, b)

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
-// rereadLease is how long a lease that was read is taken to be still ours. Every write checks it anyway.
+// rereadLease is the time for which a lease that was read counts as still ours. Every write checks it anyway.
 const rereadLease = heartbeat.LeaseFor / 2
 
 // holdLease takes the lease, or reads it again, and reports whether this process holds it.
@@ -61,7 +61,7 @@ func (f *Follower) holdLease(ctx context.Context) (bool, error) {
 	return ok, nil
 }
 
-// yield gives the lease up until the node answers again.
+// yield releases the lease until the node answers again.
 func (f *Follower) yield(ctx context.Context) {
 	f.yielded = true
 

@@ -12,15 +12,16 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/hostcall"
 )
 
-// The pauses between two subscriptions, and how long one has to last to count as one that works.
+// The shortest and the longest pause between two subscriptions. A subscription that lasts longestPause counts
+// as working.
 const (
 	firstPause   = time.Second
 	longestPause = time.Minute
 )
 
 // Listen calls wake for each block that the driver's node announces, until ctx ends. It returns at once for a
-// driver whose node announces nothing. A subscription that ends is made again, after pauses that grow; Step is
-// called at its pace all the same, so that nothing waits for an announcement.
+// driver whose node announces nothing. A subscription that ends is made again, after growing pauses. Step is
+// called at its own pace all the same, so that nothing waits for an announcement.
 func (f *Follower) Listen(ctx context.Context, wake func()) {
 	notifier, ok := f.Driver.(chain.HeadNotifier)
 	if !ok {

@@ -12,15 +12,15 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Where accounts have no nonce no header binds what a transaction did: a block is one node's word. One that holds
-// own transactions is stored as a scan.Range of its own, and read again until several nodes show the same
-// (chain.Agreed). What they show takes the place of what was stored of it.
+// On networks whose accounts have no nonce, no header commits to the effects of a transaction: one node alone
+// vouches for a block. A block with own transactions is stored as a scan.Range of its own, and read again
+// until several nodes show the same (chain.Agreed). That then replaces the stored contents.
 
 // outcomePrefix begins the ids of such ranges; the network's slug follows.
 const outcomePrefix = "outcome-"
 
-// Unproven returns the heights of the batch's blocks that are one node's word and can be read again. Of an old range
-// there are none.
+// Unproven returns the heights of the batch's blocks that only one node vouches for and that can be read
+// again; none for a batch of an old range.
 func (b Batch) Unproven() (heights []uint64) {
 	if !b.rereads || b.Backfill != nil {
 		return nil
@@ -38,8 +38,8 @@ func (b Batch) Unproven() (heights []uint64) {
 	return heights
 }
 
-// RereadTx has blocks read again, in the transaction that stores the batch. Where maxRanges wait already it does
-// nothing: reading on is worth more.
+// RereadTx queues blocks to be read again, in the transaction that stores the batch. If maxRanges wait
+// already it does nothing: new blocks are more important.
 func (b Batch) RereadTx(ctx context.Context, tx scan.Tx, heights []uint64) error {
 	if len(heights) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func (b Batch) RereadTx(ctx context.Context, tx scan.Tx, heights []uint64) error
 		id := fmt.Sprint(outcomePrefix, b.Network.Slug, "-", height)
 
 		if slices.ContainsFunc(waiting, func(r scan.Range) bool { return r.ID == id }) {
-			continue // a fork brought another block there before it was read again
+			continue // a fork put another block there before it was read again
 		}
 
 		err := tx.PutRange(ctx, &scan.Range{
@@ -72,21 +72,22 @@ func (b Batch) RereadTx(ctx context.Context, tx scan.Tx, heights []uint64) error
 	return nil
 }
 
-// Reread reports whether the batch is a block that was read again for its own transactions. Of these those that it
-// neither holds nor names as unread are not in the block.
+// Reread reports whether the batch is a block that was read again for its own transactions. If the block
+// neither holds one of these nor lists it as unread, the transaction is not in the block.
 func (b Batch) Reread() bool { return b.Backfill != nil && isOutcome(*b.Backfill) }
 
-// isOutcome reports whether a range is a block that is read again for its outcomes.
+// isOutcome reports whether a range is a block to read again for own transactions.
 func isOutcome(r scan.Range) bool { return strings.HasPrefix(r.ID, outcomePrefix) }
 
-// readOutcomes reads the block of a range as several nodes show it. While they do not, the range stays.
+// readOutcomes reads the block of a range as several nodes show it. Until they agree, waits is true and the
+// range stays.
 func (f *Follower) readOutcomes(
 	ctx context.Context,
 	old scan.Range,
 ) (blocks []chain.Block, waits bool, err error) {
 	reader, ok := f.Driver.(chain.Agreed)
 	if !ok {
-		return nil, false, nil // configured otherwise since
+		return nil, false, nil // the configuration has changed since
 	}
 
 	at, err := f.Driver.RefAt(ctx, old.Next)

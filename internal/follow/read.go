@@ -84,7 +84,7 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 	return b, nil
 }
 
-// readHead returns the head of the network, without finality where that is read beside.
+// readHead returns the head of the network; without finality if that is read beside.
 func (f *Follower) readHead(
 	ctx context.Context,
 	stored scan.Cursor,
@@ -106,12 +106,13 @@ func (f *Follower) readHead(
 	return head, err
 }
 
-// isFollowed reports whether anything of a network was ever read. One that was stopped before has a cursor without a
-// block.
+// isFollowed reports whether any block of a network was ever read. A network that was stopped before that has
+// a cursor without a block.
 func isFollowed(cursor scan.Cursor) bool { return !cursor.At.IsZero() }
 
-// startOfBatch returns the cursor that a batch moves, and the block above which it is read. Where there are blocks
-// above the last one that was read, the first of them shows whether that one is still in the chain: nothing is asked.
+// startOfBatch returns the cursor that a batch moves, and the block above which it is read. If there are
+// blocks above the last one that was read, it makes no call: the first of them shows whether that one is
+// still in the chain.
 func (f *Follower) startOfBatch(ctx context.Context, stored scan.Cursor, head chain.Head) (
 	cursor scan.Cursor,
 	base chain.Ref,
@@ -132,8 +133,9 @@ func (f *Follower) startOfBatch(ctx context.Context, stored scan.Cursor, head ch
 	return stored, base, forked, err
 }
 
-// fillBlocks reads the blocks above the common one into the batch. Where the first of them is not its child, the chain
-// forked, and they are read above another one. linked is false when the chain forked while it was read.
+// fillBlocks reads the blocks above the common one into the batch. If the first of them is not its child, the
+// chain forked, and they are read above another common block. linked is false if the chain forked while it
+// was read.
 func (f *Follower) fillBlocks(ctx context.Context, b *Batch, stored scan.Cursor) (linked bool, err error) {
 	base, tip := b.ForkedFrom, b.Head.Tip
 
@@ -162,13 +164,13 @@ func (f *Follower) fillBlocks(ctx context.Context, b *Batch, stored scan.Cursor)
 	return f.fillAbove(ctx, b, stored)
 }
 
-// fillAbove reads the blocks above the common one into the batch. linked is false when the first of them is not the
-// child of the block that was read last.
+// fillAbove reads the blocks above the common one into the batch. linked is false if the first of them is not
+// the child of the block that was read last.
 func (f *Follower) fillAbove(ctx context.Context, b *Batch, stored scan.Cursor) (linked bool, err error) {
 	base, tip := b.ForkedFrom, b.Head.Tip
 
-	// After a fork everything up to the old position is read at once, so that nothing that merely moved
-	// into another block looks lost.
+	// After a fork everything up to the old position is read at once, so that a transfer that only moved to
+	// another block does not look lost.
 	to := base.Height + f.size.now
 	if b.Rewound {
 		to = max(to, stored.At.Height)
@@ -181,8 +183,8 @@ func (f *Follower) fillAbove(ctx context.Context, b *Batch, stored scan.Cursor) 
 	return b.Rewound || len(b.Blocks) == 0 || b.Blocks[0].Parent == base.Hash, nil
 }
 
-// readBlocks returns the canonical blocks after base up to height to. An ordinary batch is what one call
-// returns. It fails with fault.Unavailable when the blocks do not link.
+// readBlocks returns the canonical blocks after base up to height to. An ordinary batch is the answer of one
+// call. If the blocks do not link, the error is fault.Unavailable.
 func (f *Follower) readBlocks(ctx context.Context, base chain.Ref, to uint64) ([]chain.Block, error) {
 	var all []chain.Block
 
@@ -231,9 +233,9 @@ func (f *Follower) readBlocks(ctx context.Context, base chain.Ref, to uint64) ([
 	return all, nil
 }
 
-// fillPool reads the pool into a batch that reaches the tip, and reports whether the pool changed
-// since it was last stored. A pool that cannot be read is logged. Where a look finds several blocks on a fast network,
-// the next one empties the pool before it is read again.
+// fillPool reads the pool into a batch that reaches the tip, and reports whether the pool changed since it
+// was last stored. A pool that cannot be read is only logged. On a fast network, if a look finds several
+// blocks, the pool is not read: the next block empties it first.
 func (f *Follower) fillPool(ctx context.Context, b *Batch, next scan.Cursor) (changed bool) {
 	mempool, ok := f.Driver.(chain.Mempool)
 	if !ok || next.At.Height != b.Head.Tip.Height || f.IsFast() && len(b.Blocks) > 1 {
@@ -251,7 +253,7 @@ func (f *Follower) fillPool(ctx context.Context, b *Batch, next scan.Cursor) (ch
 	return poolHash(txs) != f.poolSeen
 }
 
-// poolHash returns a sum (FNV-1a) over the transaction hashes of a pool; their order does not matter.
+// poolHash returns a sum (FNV-1a) over the transaction hashes of a pool, regardless of their order.
 func poolHash(txs []chain.PoolTx) uint64 {
 	sum := uint64(1)
 

@@ -10,24 +10,25 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 )
 
-// A node that neither answers nor refuses holds work up for as long as the driver waits and repeats, and the work
-// holds a lease all that time. Work may take long all the same, so it is not ended by its length: the node is
-// asked for its tip meanwhile, and must answer.
+// A node that neither answers nor refuses blocks work for as long as the driver waits and repeats, and the
+// work holds a lease all that time. But long work is legitimate, so its duration alone does not end it.
+// Instead the node is asked for its tip meanwhile, and must answer.
 const (
-	// watchAfter is how long work goes on before the node is asked for its tip, again and again.
+	// watchAfter is the time after which the node is asked for its tip, and the interval after that.
 	watchAfter = heartbeat.LeaseFor / 3
-	// watchLimit is how long the node may take to answer.
+	// watchLimit is the time in which the node must answer.
 	watchLimit = heartbeat.LeaseFor / 3
 )
 
-// WhileAnswering returns a context for work that asks a driver's node and holds a lease. It ends when the node does
-// not answer for its tip. The work's error goes through end, which stops watching and returns why it was canceled,
-// the error of Answers, instead. end is also deferred, for a panic: it may be called again.
+// WhileAnswering returns a context for work that calls a driver's node and holds a lease. The context ends
+// when the node does not answer for its tip. The caller must pass the work's error to end, which stops
+// watching. If the context was canceled for the node, end returns that reason, the error of Answers, instead.
+// The caller must also defer end, for a panic: it may be called again.
 func WhileAnswering(ctx context.Context, d chain.Driver) (watched context.Context, end func(error) error) {
 	watched, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
 
-	// Most steps are over before the node is asked: they cost no goroutine.
+	// Most steps end before the node is asked: they need no goroutine.
 	timer := time.AfterFunc(watchAfter, func() {
 		defer close(ended)
 
@@ -73,9 +74,9 @@ func watchNode(ctx context.Context, d chain.Driver, cancel context.CancelCauseFu
 	}
 }
 
-// Answers asks a driver's node for its tip, for a third of a lease at most.
+// Answers asks a driver's node for its tip and waits at most a third of a lease.
 //
-// Errors: fault.Unavailable with code node_hangs when there was no answer; else the driver's.
+// Errors: fault.Unavailable with code node_hangs if there was no answer; else the driver's error.
 func Answers(ctx context.Context, d chain.Driver) error {
 	limited, stop := context.WithTimeout(ctx, watchLimit)
 	defer stop()

@@ -11,14 +11,14 @@ import (
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
-// approvedSpends are what signatures use up that this process let pass, by payout.
+// approvedSpends are the spends of the last signatures that this process approved, by payout.
 type approvedSpends struct {
 	mu   sync.Mutex
 	last map[string]approvedSpend
 }
 
 type approvedSpend struct {
-	spends []string // as chaindata.SpendKey; none for what only expires
+	spends []string // as chaindata.SpendKey; none for a transaction that only expires
 	at     time.Time
 	stored bool // with the bytes
 	signed chain.Signed
@@ -30,7 +30,7 @@ const (
 	maxApproved = 4096
 )
 
-// add remembers what a signature for a payout uses up.
+// add remembers the spends of a signature for a payout.
 func (a *approvedSpends) add(payoutID string, spends []string, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -50,7 +50,8 @@ func (a *approvedSpends) add(payoutID string, spends []string, now time.Time) {
 	a.last[payoutID] = approvedSpend{spends: spends, at: now}
 }
 
-// isOlder reports whether a row lacks what this process stored with it. The network may not show it yet.
+// isOlder reports whether a row lacks the spends that this process stored with it. The network may not show
+// them yet.
 func (a *approvedSpends) isOlder(p payout.Payout) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -69,9 +70,9 @@ func (a *approvedSpends) isOlder(p payout.Payout) bool {
 	})
 }
 
-// hasAnotherNonce reports whether this process had bytes for a payout stored that use up another nonce. Where nonces
-// are used up, nothing but a replacement is signed once bytes are stored; the network may not show those. Coins may
-// be others in good faith: a payout whose coin a fork took away is built again.
+// hasAnotherNonce reports whether this process had bytes for a payout stored with another nonce. On networks
+// with nonces, only a replacement may be signed once bytes are stored, and the network may not show these
+// yet. Other coins are legitimate: a payout whose coin a fork removed is built again.
 func (a *approvedSpends) hasAnotherNonce(p payout.Payout, decoded []chain.Spend, spends []string) bool {
 	if len(decoded) == 0 || decoded[0].Outpoint.TxHash != "" {
 		return false
@@ -85,9 +86,10 @@ func (a *approvedSpends) hasAnotherNonce(p payout.Payout, decoded []chain.Spend,
 	return known && approved.stored && !slices.Contains(approved.spends, spends[0])
 }
 
-// Approved returns what the last signature for a payout uses up that this process let pass, as keys
-// (chaindata.SpendKey); none for a transaction that only expires. Such a one is known by its hash alone,
-// which rows say: it is unknown again once it is stored, as somebody may have changed them since.
+// Approved returns the spends of the last signature that this process approved for a payout, as keys
+// (chaindata.SpendKey); none for a transaction that only expires. Only its hash identifies such a
+// transaction, and only rows hold the hash. So known is false once it is stored, because somebody may have
+// changed the rows since.
 func (g *Gate) Approved(payoutID string) (spends []string, known bool) {
 	g.approved.mu.Lock()
 	defer g.approved.mu.Unlock()
@@ -100,8 +102,8 @@ func (g *Gate) Approved(payoutID string) (spends []string, known bool) {
 	return approved.spends, known
 }
 
-// Stored is called once the bytes with the last signature for a payout are stored, and what they use up with them. The
-// first call for a signature counts: later ones say what rows say.
+// Stored must be called once the bytes with the last signature for a payout are stored together with their
+// spends. Only the first call for a signature counts, because later calls depend on rows.
 func (g *Gate) Stored(payoutID string, signed chain.Signed) {
 	g.approved.mu.Lock()
 	defer g.approved.mu.Unlock()
@@ -112,8 +114,8 @@ func (g *Gate) Stored(payoutID string, signed chain.Signed) {
 	}
 }
 
-// checkExpired returns fault.Unavailable while bytes that this process had stored for a payout, and that use up
-// nothing, may still be included: what is signed meanwhile could be included besides them.
+// checkExpired returns fault.Unavailable while bytes that this process had stored for a payout may still be
+// included, if they make no exclusive spend. New bytes could then be included in addition to them.
 func (g *Gate) checkExpired(ctx context.Context, p payout.Payout) error {
 	g.approved.mu.Lock()
 	approved := g.approved.last[p.ID]
@@ -138,7 +140,8 @@ func (g *Gate) checkExpired(ctx context.Context, p payout.Payout) error {
 	)
 }
 
-// isTooOld reports whether bytes are too old for the next block, by the newest block or what the driver proves.
+// isTooOld reports whether bytes are too old for the next block, by the newest block or by the driver's
+// proof.
 func (g *Gate) isTooOld(ctx context.Context, network string, signed chain.Signed) (bool, error) {
 	driver, err := g.config.Networks.Driver(network)
 	if err != nil {

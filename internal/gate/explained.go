@@ -9,13 +9,15 @@ import (
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
-// The payouts to one destination that are read at once as they may explain a payment, and how often.
+// equalPayouts is the number of payouts to one destination that are read at once, because they may explain a
+// payment. maxPages is the largest number of such reads.
 const (
 	equalPayouts = 500
 	maxPages     = 20
 )
 
-// distinct drops what the pool showed and a block holds by now, or excludes. What blocks hold comes last.
+// distinct drops transactions of the pool that a block now holds or excludes. Those of blocks are last in
+// shown.
 func distinct(shown []shownTx) (kept []shownTx) {
 	seen := map[string]bool{}
 
@@ -35,9 +37,9 @@ func distinct(shown []shownTx) (kept []shownTx) {
 	return kept
 }
 
-// unexplained returns the hash of the first of some payments of a payout that belongs to no other one, as their tags
-// say; empty when each does. Another payout explains one payment: its tag says what was signed for it, and two of
-// them may have used up the same.
+// unexplained returns the hash of the first payment that belongs to no other payout, by the payouts' tags;
+// empty if each belongs to one. The tag of a payout has the spends of its signatures, so that it explains one
+// payment. Two payments may make a spend of the same payout.
 func (g *Gate) unexplained(
 	ctx context.Context,
 	p payout.Payout,
@@ -84,12 +86,12 @@ func (g *Gate) unexplained(
 	return txHash, nil
 }
 
-// paidByAny reports whether one of some payments may be that of a payout.
+// paidByAny reports whether one of the payments may be that of a payout.
 func paidByAny(p payout.Payout, payments []shownTx) bool {
 	return slices.ContainsFunc(payments, func(tx shownTx) bool { return tx.usesAny(p.Signing.Spent) })
 }
 
-// unmatched returns the hash of the first payment for which no payout is left, however they are matched.
+// unmatched returns the hash of the first payment for which no payout is left, with any matching.
 func unmatched(payments []shownTx, payouts []payout.Payout) string {
 	paidBy := map[string]int{} // indexes of payments, by payout
 

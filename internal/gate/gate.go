@@ -1,4 +1,5 @@
-// Package gate is the last check before a signature: what may be signed at all, whatever the database says.
+// Package gate makes the last check before a signature: what may be signed at all, whatever the database
+// says.
 package gate
 
 import (
@@ -15,12 +16,12 @@ import (
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
-// refusedUnauthorized is the reason of the refusal of what nobody asked this service for.
+// refusedUnauthorized is the reason for refusing a request that nobody made to this service.
 const refusedUnauthorized = "unauthorized"
 
-// Gate is the host's signer behind the rules for what may be signed at all. It does not trust the database: payouts
-// are authenticated with Config.SecretKey, everything else may go to addresses of ours only. No payout is signed twice
-// where both transactions could be included.
+// Gate applies the rules for what may be signed at all, and then calls the host's signer. It does not trust
+// the database: payouts are authenticated with Config.SecretKey; every other transaction may pay only
+// addresses of ours. No payout is signed twice if both transactions could be included.
 type Gate struct {
 	config   Config
 	signing  hostcall.Limited[string, [][]byte] // by network and keys
@@ -77,8 +78,8 @@ func (g *Gate) Sign(ctx context.Context, request chain.SignRequest) ([][]byte, e
 	return g.signOnce(ctx, request, signing, payouts)
 }
 
-// signOnce signs for payouts where no other signature for them can be included besides this one. What it uses up is
-// stored with the bytes.
+// signOnce signs for payouts if no other signature for them can be included in addition to this one. The
+// spends of the transaction are stored with the bytes.
 func (g *Gate) signOnce(
 	ctx context.Context,
 	request chain.SignRequest,
@@ -138,7 +139,7 @@ func (g *Gate) signOnce(
 	return signatures, nil
 }
 
-// signingAddresses returns the addresses of the keys that are to sign.
+// signingAddresses returns the addresses of the keys that must sign.
 func (g *Gate) signingAddresses(
 	ctx context.Context,
 	request chain.SignRequest,
@@ -179,7 +180,8 @@ func (g *Gate) addressOf(
 	return deriver.DeriveAddress(public)
 }
 
-// decode compares the bytes with the intent, where the driver can decode them, and gives the signer what they do.
+// decode compares the bytes with the intent, if the driver can decode them, and adds the decoded content for
+// the signer.
 func (g *Gate) decode(request *chain.SignRequest, signing []chain.Address) error {
 	driver, err := g.config.Networks.Driver(request.Network)
 	if err != nil {
@@ -205,8 +207,9 @@ func (g *Gate) decode(request *chain.SignRequest, signing []chain.Address) error
 	return nil
 }
 
-// checkPayouts refuses payouts that were not made through this service, or differ from what is to be signed, and
-// returns them. One that waits for its approval is fault.Unavailable: it is tried again.
+// checkPayouts returns the payouts of a request. It refuses payouts that were not made through this service,
+// or that differ from the transaction to be signed. A payout that waits for its approval is
+// fault.Unavailable: it is tried again.
 func (g *Gate) checkPayouts(
 	ctx context.Context,
 	request chain.SignRequest,
@@ -226,7 +229,7 @@ func (g *Gate) checkPayouts(
 
 		err = g.config.VerifyPayout(p)
 		if fault.Code(err) == "secret_key_unknown" {
-			return nil, err // this process has not learned the key yet
+			return nil, err // this process does not know the key yet
 		}
 
 		if err == nil && p.Approval.Missing() {
@@ -262,8 +265,8 @@ func (g *Gate) checkPayouts(
 	return payouts, nil
 }
 
-// checkCovered has a refund canceled that nothing was signed for and that what is confirmed does not cover any more.
-// One that is canceled is fault.Unavailable with code refund_canceled.
+// checkCovered cancels a refund for which nothing was signed, if the confirmed payments do not cover it any
+// more. It then returns fault.Unavailable with code refund_canceled.
 func (g *Gate) checkCovered(ctx context.Context, p payout.Payout) error {
 	if p.RefundID == "" || p.Status != payout.Pending {
 		return nil
@@ -280,8 +283,8 @@ func (g *Gate) checkCovered(ctx context.Context, p payout.Payout) error {
 	)
 }
 
-// checkMasterKeys refuses the master wallets of other accounts as signers, and returns the authenticated account.
-// The key of a payout is on a row that is not authenticated, the index of an account is on one that is.
+// checkMasterKeys refuses the master wallets of other accounts as signers, and returns the authenticated
+// account. The row with the key of a payout is not authenticated; the row with the index of an account is.
 func (g *Gate) checkMasterKeys(
 	ctx context.Context,
 	request chain.SignRequest,
@@ -316,7 +319,7 @@ func orders(p payout.Payout, network string, o chain.Output) bool {
 	return p.Network == network && p.AssetID == o.AssetID && p.Amount == o.Amount && p.Destination == o.To
 }
 
-// refuse logs why a request is not signed, and returns the refusal, which fails its transaction.
+// refuse logs why a request is not signed. It returns the refusal, which fails the request's transaction.
 func (g *Gate) refuse(request chain.SignRequest, why error) error {
 	g.logRefusal(request, why)
 

@@ -62,8 +62,8 @@ func (g *Gate) checkOwn(
 	return nil
 }
 
-// ownAddresses returns whom an account may pay beside its deposit addresses: those that sign, its master wallet, the
-// platform's fee address, and for a delegation those who sell energy.
+// ownAddresses returns the addresses that an account may pay beside its deposit addresses. They are those
+// that sign, its master wallet, the platform's fee address and, for a delegation, the sellers of energy.
 func (g *Gate) ownAddresses(
 	ctx context.Context,
 	request chain.SignRequest,
@@ -95,7 +95,7 @@ func (g *Gate) ownAddresses(
 	return own, nil
 }
 
-// energySellers returns whom a network's driver buys energy of.
+// energySellers returns the addresses from which a network's driver buys energy.
 func (g *Gate) energySellers(network string) []chain.Address {
 	driver, err := g.config.Networks.Driver(network)
 	if err != nil {
@@ -110,7 +110,7 @@ func (g *Gate) energySellers(network string) []chain.Address {
 	return buyer.EnergySellers()
 }
 
-// holds reports whether an address was made for an account by this service, and the key on record derives it.
+// holds reports whether this service made an address for an account, and the recorded key derives it.
 func (g *Gate) holds(
 	ctx context.Context,
 	network, accountID string,
@@ -125,7 +125,7 @@ func (g *Gate) holds(
 
 	verified, err := g.config.VerifyAddress(found[0])
 	if fault.Code(err) == "secret_key_unknown" {
-		return false, err // this process has not learned the key yet
+		return false, err // this process does not know the key yet
 	}
 
 	row := verified.Address()

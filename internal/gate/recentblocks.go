@@ -11,34 +11,36 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
-// The blocks of a network that are kept for the next signature: a queue of payouts on a fast network reads each
-// block once, not once for each payout.
+// The blocks of a network that are kept for the next signature. So a queue of payouts on a fast network reads
+// each block once, not once for each payout.
 const (
 	// kept and keptTransfers bound the blocks that are kept, and their memory: some 10 MB a network.
 	kept          = 16 << 10
 	keptTransfers = 50_000
-	// maxOlder and maxAge bound the older blocks that one signature reads, the larger of the two: what waited for long
-	// on a network of many blocks has to be signed in time.
+	// maxOlder and maxAge bound the older blocks that one signature reads; the larger of the two counts. A
+	// payout that has waited for long on a network of many blocks must be signed in time.
 	maxOlder = 1024
 	maxAge   = 30 * time.Minute
-	// The blocks that are read at first, and at most, per call.
+	// firstOlder is the number of blocks that the first call reads; olderStep bounds that of each later one.
 	firstOlder = 8
 	olderStep  = 256
-	// behindFor is how long ago a node's newest block may be that is below one that was read: it is behind.
+	// behindFor bounds how much older a node's newest block may be than a higher block that was read, for the
+	// node to count as behind.
 	behindFor = 30 * time.Second
-	// maxNewer bounds the blocks that are read to go on from those that are kept, where a signature asks for none
-	// of them.
+	// maxNewer bounds the new blocks that are read to continue the kept ones, if a signature needs none of
+	// the kept ones.
 	maxNewer = 64
 )
 
-// recentBlocks are the newest blocks of a network that this process read for its signatures, linked and ascending.
+// recentBlocks are the newest blocks of a network that this process read for its signatures, linked and
+// ascending.
 type recentBlocks struct {
 	mu     sync.Mutex
 	blocks []chain.Block
 }
 
-// since visits the blocks of a network from a time on, and the marginBlocks before them, up to its tip, in any order.
-// Of those that were not read yet it visits maxOlder at most, or those of maxAge.
+// since visits the blocks of a network from a time on, and the marginBlocks before them, up to its tip, in
+// any order. It reads at most maxOlder older blocks, or those of maxAge if these are more.
 func (r *recentBlocks) since(
 	ctx context.Context,
 	driver chain.Driver,
@@ -79,7 +81,7 @@ func (r *recentBlocks) since(
 
 		older, err := readBlocks(ctx, scanner, oldest.Height-step, oldest.Height-1)
 		if chaindata.IsPruned(err) && step > 1 {
-			most = step / 2 // fewer may do, and be there
+			most = step / 2 // fewer may be enough, and the node may have them
 			continue
 		}
 
@@ -110,8 +112,8 @@ func (r *recentBlocks) since(
 	return nil
 }
 
-// blocksBetween returns about how many blocks, at most olderStep, have to be read to come from the oldest that is known
-// to marginBlocks before a time, at the pace of those up to the tip.
+// blocksBetween estimates how many blocks, at most olderStep, must be read to get from the oldest known block
+// to marginBlocks before a time. It uses the pace of the blocks up to the tip.
 func blocksBetween(oldest, tip chain.Ref, from time.Time) uint64 {
 	took, known := tip.Time.Sub(oldest.Time), tip.Height-min(tip.Height, oldest.Height)
 	if took <= 0 || known < firstOlder {
@@ -137,14 +139,15 @@ func (r *recentBlocks) forget() {
 	r.blocks = slices.Clone(r.blocks[first:])
 }
 
-// errFork is returned when blocks that were read do not follow on one another.
+// errFork is returned if consecutive blocks that were read are not linked.
 var errFork = fault.New(
 	fault.Unavailable,
 	"block_moved",
 	"the newest blocks were replaced while they were read",
 )
 
-// readNewer reads the blocks up to the tip, and drops what a fork replaced or is too old to go on from.
+// readNewer reads the blocks up to the tip. It drops blocks that a fork replaced, or that are too old to
+// continue.
 func (r *recentBlocks) readNewer(
 	ctx context.Context,
 	scanner chain.BlockScanner,

@@ -13,15 +13,16 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/redact"
 )
 
-// A wallet whose signer hangs holds up the others of its network: signLimit bounds how long, as chain.Signer says, and
-// signPause how often.
+// If the signer of a wallet hangs, it blocks the other wallets of its network. signLimit bounds the time of a
+// call, as documented at chain.Signer; signPause bounds how often that happens.
 const (
 	signLimit = time.Minute
 	signPause = time.Minute
 )
 
-// sign asks the host's signer. A signature that comes after signLimit is dropped, and others with the same keys are
-// fault.Unavailable with code signer_timeout until the call has returned, and signPause has passed.
+// sign calls the host's signer. A signature that comes after signLimit is dropped. Further requests with the
+// same keys are fault.Unavailable with code signer_timeout until the call has returned and signPause has
+// passed.
 func (g *Gate) sign(
 	ctx context.Context,
 	request chain.SignRequest,
@@ -46,8 +47,8 @@ func (g *Gate) sign(
 	)
 }
 
-// signerError returns the error of the host's signer. One that is no fault is logged with its text, without what may be
-// a secret, and is told to records and merchants without it.
+// signerError returns the error of the host's signer. If that is no fault, its text is logged without
+// possible secrets, and the returned error does not show it to records and merchants.
 func (g *Gate) signerError(ctx context.Context, request chain.SignRequest, err error) error {
 	_, known := errors.AsType[*fault.Error](err)
 	_, refused := errors.AsType[*chain.Refusal](err)
@@ -71,7 +72,7 @@ func (g *Gate) signerError(ctx context.Context, request chain.SignRequest, err e
 	)
 }
 
-// keysOf names the network and the keys of a request.
+// keysOf returns a key made of the network and the keys of a request.
 func keysOf(request chain.SignRequest) string {
 	names := make([]string, len(request.Payloads))
 	for i, p := range request.Payloads {

@@ -12,18 +12,20 @@ import (
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
-// This file keeps a payout from being signed twice by what no row says: the network itself.
+// This file uses the network itself to keep a payout from being signed twice, even if no row shows the first
+// time.
 
-// How far before the acceptance of a payout its network is read, as the times of blocks are their makers': by margin,
-// and by marginBlocks.
+// The distance before the acceptance of a payout from which its network is read: margin, and marginBlocks.
+// The makers of blocks set the times of blocks.
 const (
 	marginBlocks = 6
 	margin       = 10 * time.Second
 )
 
-// checkUnpaid refuses payouts which the network shows as paid since their acceptance: by a transaction of the wallet,
-// in a block or in the pool, which does not exclude the one to sign (spends) and belongs to no other payout. They do
-// not fail, as money was sent: they wait until that transaction is on record, which freezes the wallet, or is gone.
+// checkUnpaid refuses payouts that the network shows as paid since their acceptance, in a block or in the
+// pool. The payment must be in a transaction of the wallet that belongs to no other payout. That transaction
+// must not exclude the one to sign (spends). The refused payouts do not fail, as money was sent. They wait
+// until that transaction is on record, which freezes the wallet, or is gone.
 //
 // Errors: fault.Unavailable with code payout_unchecked while the network cannot be read, and with code
 // payout_paid_already.
@@ -38,7 +40,8 @@ func (g *Gate) checkUnpaid(
 		return nil
 	}
 
-	// An approval may be brought back too, and be given once more: it begins nothing.
+	// Use the time of creation: old records may be restored without an approval, and the approval is then
+	// given again.
 	since := g.config.Now()
 	for _, p := range payouts {
 		if p.CreatedAt.Before(since) {
@@ -89,7 +92,7 @@ func (g *Gate) checkUnpaid(
 // shownTx is a transaction that a block or the pool shows.
 type shownTx chain.PoolTx
 
-// usesAny reports whether the transaction uses up one of some things (chaindata.SpendKey).
+// usesAny reports whether the transaction makes one of the spends (chaindata.SpendKey).
 func (t shownTx) usesAny(spends []string) bool {
 	return slices.ContainsFunc(
 		t.Spent,
@@ -97,21 +100,22 @@ func (t shownTx) usesAny(spends []string) bool {
 	)
 }
 
-// payments returns how often the transaction pays what equals a payout, and may do so from a wallet.
+// payments returns how often the transaction pays the amount of a payout to its destination, if it may be
+// from a wallet.
 func (t shownTx) payments(p payout.Payout, from chain.Address) int {
 	return walletstate.Payments(
 		t.Transfers, from, chain.Output{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount},
 	)
 }
 
-// excludes reports whether a chain holds at most one of the transaction, what is signed now, and all that is signed
-// later because it uses up what is recorded of either: the first of what each uses up.
+// excludes reports whether a chain holds at most one of these: the transaction, the one to sign now, and
+// every later one that makes the recorded spend of either. The recorded spend is the first one.
 func (t shownTx) excludes(spends []string) bool {
 	return len(spends) > 0 && t.usesAny(spends[:1]) && slices.Contains(spends, chaindata.SpendKey(t.Spent[0]))
 }
 
-// shownSince returns the transactions wanted of a network since a time: those of its blocks, or where it is read by
-// address those that a wallet signed, and those of its pool, where its node shows that.
+// shownSince returns the wanted transactions of a network since a time: those of its blocks, or those that a
+// wallet signed where the network is read by address. It adds those of the pool if the node shows it.
 func (g *Gate) shownSince(
 	ctx context.Context,
 	network string,
@@ -124,14 +128,15 @@ func (g *Gate) shownSince(
 		return nil, err
 	}
 
-	// The pool comes first: what leaves it for a block meanwhile is in what is read after it.
+	// Read the pool first: a transaction that leaves it for a block meanwhile is in the blocks that are read
+	// later.
 	if pool, ok := driver.(chain.Mempool); ok {
 		waiting, err := pool.Pool(ctx)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 
-		if err == nil { // some providers refuse it
+		if err == nil { // some providers refuse the pool
 			for _, tx := range waiting {
 				if wanted(shownTx(tx)) {
 					all = append(all, shownTx(tx))
@@ -161,7 +166,7 @@ func (g *Gate) shownSince(
 	return append(all, signed...), err
 }
 
-// transactionsOf returns the transactions of a block that moved something.
+// transactionsOf returns the transactions of a block that have transfers.
 func transactionsOf(b chain.Block) (all []shownTx) {
 	index := map[string]int{}
 
@@ -185,14 +190,14 @@ func transactionsOf(b chain.Block) (all []shownTx) {
 	return all
 }
 
-// triesOfHeight is how often a history is read at once whose node turns out to be behind the tip: another backend of
-// it may answer the next time, and those behind go on meanwhile.
+// triesOfHeight is the number of immediate tries to read a history from a node that turns out to be behind
+// the tip. Another backend of the node may answer the next time, and those behind advance meanwhile.
 const triesOfHeight = 5
 
-// signedBy returns what a wallet signed since a time on a network that is read by address.
+// signedBy returns the transactions that a wallet signed since a time, on a network that is read by address.
 //
-// The tip is read once. What answers for it has to have reached it: a backend behind it does not show what was paid
-// in between.
+// The tip is read once. A node that answers must have reached it: a backend behind it does not show payments
+// made in between.
 func (g *Gate) signedBy(
 	ctx context.Context,
 	driver chain.Driver,
@@ -224,12 +229,12 @@ func (g *Gate) signedBy(
 	}
 }
 
-// firstStep is how many blocks below the tip one is looked for that is older than a time: some minute of the fastest
-// networks.
+// firstStep is the first distance below the tip, in blocks, at which a block older than a time is searched:
+// about a minute of the fastest networks.
 const firstStep = 256
 
-// heightBefore returns the height, 1 at least, of a block timed before a time. Where the nodes have none that is so old
-// the error is that of RefAt.
+// heightBefore returns the height, at least 1, of a block made before a time. If the nodes have no block that
+// is so old, the error is that of RefAt.
 func heightBefore(ctx context.Context, driver chain.Driver, tip chain.Ref, since time.Time) (uint64, error) {
 	for back := uint64(firstStep); back < tip.Height; back *= 2 {
 		ref, err := driver.RefAt(ctx, tip.Height-back)
@@ -261,7 +266,7 @@ func isBehind(err error) bool {
 	return false
 }
 
-// readSigned returns what a wallet signed in a range of heights and was not reverted.
+// readSigned returns the transactions that a wallet signed in a range of heights and that were not reverted.
 func readSigned(
 	ctx context.Context,
 	scanner chain.AddressScanner,

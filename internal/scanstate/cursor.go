@@ -7,10 +7,10 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 )
 
-// How many block references a cursor keeps: all of the newest dense ones, then one in coarseStep down to
-// coarseDepth, then one in a step that doubles with the depth, down to deepest. A walk-back over a fork therefore finds
-// the newest common block exactly within dense blocks and at most coarseStep too deep within coarseDepth (Polygon has
-// seen forks of 187 blocks), which only means that a few unchanged blocks are read again.
+// Bounds of the block references that a cursor keeps. It keeps the newest dense ones, then one in coarseStep
+// down to coarseDepth, then one in a step that doubles with the depth, down to deepest. So a walk-back over a
+// fork finds the newest common block exactly within dense blocks. Within coarseDepth it is at most coarseStep
+// too deep (Polygon has had forks of 187 blocks). A few unchanged blocks are then read again.
 const (
 	dense       = 64
 	coarseStep  = 8
@@ -36,7 +36,7 @@ func Forward(c scan.Cursor, blocks []chain.Block) scan.Cursor {
 	return c
 }
 
-// Back returns the cursor as it was at an earlier trusted block.
+// Back returns the cursor moved back to an earlier trusted block.
 func Back(c scan.Cursor, to chain.Ref) scan.Cursor {
 	c.At = to
 	for len(c.Recent) > 0 && c.Recent[0].Height >= to.Height {
@@ -46,7 +46,7 @@ func Back(c scan.Cursor, to chain.Ref) scan.Cursor {
 	return c
 }
 
-// thin keeps the references worth keeping below height top; refs are newest first.
+// thin returns the references to keep below height top; refs are newest first.
 func thin(refs []chain.Ref, top uint64) []chain.Ref {
 	kept := make([]chain.Ref, 0, len(refs))
 
@@ -59,8 +59,8 @@ func thin(refs []chain.Ref, top uint64) []chain.Ref {
 	return kept
 }
 
-// stepAt returns of how many references at a depth one is kept: the one whose height the step divides, so that it stays
-// while it gets deeper.
+// stepAt returns the distance between two kept references at a depth. A reference is kept if the step divides
+// its height, so that it stays while it gets deeper.
 func stepAt(depth uint64) uint64 {
 	switch {
 	case depth <= dense:

@@ -1,2 +1,3 @@
-// Package scanstate moves the cursors that package chain/scan declares, and says which of their blocks are final.
+// Package scanstate moves the cursors that package chain/scan declares, and determines which of their blocks
+// are final.
 package scanstate

@@ -8,17 +8,17 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
-// FinalHeight returns the height up to which the blocks that were read are final by a network's rule:
-// its safe or final block reached, or required confirmations. Where finality cannot be read, required is
-// the fall-back, and the newest block that is known to be as old as Network.Fallback. ok is false while no block is
-// final.
+// FinalHeight returns the height up to which the blocks that were read are final by a network's rule: the
+// network's safe or final block, or required confirmations. When finality cannot be read, a block must have
+// required confirmations and be known to be as old as Network.Fallback. ok is false while no block is final.
 func FinalHeight(c scan.Cursor, n chain.Network, required uint64) (height uint64, ok bool) { // spec 2.4.2
 	height, ok, counted := finalHeight(c, n, required)
 	if !ok || !counted || chaindata.Fallback(n) == 0 { // spec 2.4.3
 		return height, ok
 	}
 
-	// Far below the newest block few are remembered: the pace says where between them the old ones begin.
+	// Far below the newest block few references are kept. The pace shows where between them the old blocks
+	// begin.
 	height = min(height, c.At.Height-min(c.At.Height, BlocksIn(c, n.Fallback)))
 
 	for _, ref := range c.Recent {
@@ -34,8 +34,8 @@ func FinalHeight(c scan.Cursor, n chain.Network, required uint64) (height uint64
 	return 0, false
 }
 
-// finalHeight returns the final height without regard to the age of blocks. counted is set where it is counted from the
-// last block that was read, as the network has no finality of its own or none can be read.
+// finalHeight returns the final height without regard to the age of blocks. counted is set if it is counted
+// from the last block that was read, because the network has no finality of its own or it cannot be read.
 func finalHeight(c scan.Cursor, n chain.Network, required uint64) (height uint64, ok, counted bool) {
 	reached := chain.Ref{}
 
@@ -65,8 +65,8 @@ func finalHeight(c scan.Cursor, n chain.Network, required uint64) (height uint64
 	}
 }
 
-// UntilFinal returns how long it takes at the network's measured pace until a block is final, where that is counted; 0
-// where the node says what is final, for a final block, and where the pace was not measured.
+// UntilFinal returns the time until a block is final by confirmations, at the network's measured pace. It is
+// 0 for a final block, if the node reports finality, or if the pace was not measured.
 func UntilFinal(c scan.Cursor, n chain.Network, required uint64, block chain.Ref) time.Duration {
 	pace, measured := Pace(c)
 

@@ -37,7 +37,7 @@ func (d *walletWorker) makeAttempt(
 
 	signed, err := d.sender.Assemble(order, unsigned, keys, signatures)
 	if err != nil {
-		// Not fault.Invalid: a signer that answered wrongly once says nothing against the order.
+		// Not fault.Invalid: one wrong answer of the signer proves nothing against the order.
 		return wallet.Attempt{}, fault.Wrap(
 			err, fault.Unavailable, "assemble_failed", "the signatures for %s %s do not fit it",
 			t.Kind, t.ID,
@@ -65,8 +65,7 @@ func (d *walletWorker) makeAttempt(
 	return wallet.Attempt{Signed: signed, SignedAt: d.now(), SignedHeight: cursor.At.Height}, nil
 }
 
-// isOrdered returns fault.Unavailable unless a driver assembled a transaction at the nonce that was ordered, and named
-// its hash.
+// isOrdered returns fault.Unavailable unless the assembled transaction has the ordered nonce and a hash.
 func (d *walletWorker) isOrdered(t wallet.Transaction, order chain.Order, signed chain.Signed) error {
 	if signed.TxHash == "" || (d.hasNonces() && signed.Nonce != order.Nonce) {
 		return fault.New(
@@ -200,15 +199,15 @@ func matches(order chain.Order, unsigned chain.Unsigned) error { // spec D5.9
 }
 
 // storeAttempt stores signed bytes, their hash, and the nonce or coins that they use, in one transaction.
-// The first bytes also join their batch members. A row that was moved meanwhile, or is stale, is an
-// illegalMove, and the signatures are thrown away.
+// With the first bytes, the batch members join. If the row was moved meanwhile or is stale, storeAttempt
+// returns an illegalMove, and the signatures are discarded.
 func (d *walletWorker) storeAttempt(ctx context.Context, t wallet.Transaction, a wallet.Attempt) error {
 	// spec D5.2
 	return d.storeAttemptAfter(ctx, t, a, dropOutputsTx)
 }
 
-// storeAttemptAfter is storeAttempt with what comes first in its store transaction, on the transaction as it is
-// stored.
+// storeAttemptAfter is storeAttempt with a closure that runs first in its store transaction, on the
+// transaction as it is stored.
 func (d *walletWorker) storeAttemptAfter(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -268,7 +267,8 @@ func (d *walletWorker) storeAttemptAfter(
 	})
 }
 
-// takeNonceTx stores the hash of an attempt and what it uses up: its durable nonce, or its place in the wallet's order.
+// takeNonceTx stores the hash of an attempt and the nonce that it uses up: its durable nonce, or the wallet's
+// next one.
 func (d *walletWorker) takeNonceTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -294,8 +294,8 @@ func (d *walletWorker) takeNonceTx(
 	return nil
 }
 
-// advanceNonceTx raises the wallet's NextNonce above a signed nonce. A nonce that was signed meanwhile is
-// an illegalMove.
+// advanceNonceTx raises the wallet's NextNonce above a signed nonce. If that nonce was signed meanwhile, it
+// returns an illegalMove.
 func (d *walletWorker) advanceNonceTx(
 	ctx context.Context,
 	tx wallet.Tx,

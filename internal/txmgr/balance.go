@@ -112,8 +112,8 @@ func (o *Manager) UnreserveTx(
 	return tx.PutBalance(ctx, &b)
 }
 
-// spendTx records the height at which a transaction was included (0: it was retracted) in the balances
-// that pay it. rows are the transaction and then its batch members, each with its own reservation.
+// spendTx records the height at which a transaction was included (0: it was retracted) in the balances that
+// pay it. rows are the transaction and then its batch members, each with its own reservation.
 func (o *Manager) spendTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -163,8 +163,8 @@ func (o *Manager) spendTx(
 	return nil
 }
 
-// spends returns the most that a transaction or one of its batch members takes from an address, in base
-// units per asset id: its outputs, unless the payment that it bumps or a stray pays them, and the network fee if
+// spends returns the most that a transaction or one of its batch members takes from an address, in base units
+// per asset id. That is its outputs, unless the bumped payment or a stray pays them, and the network fee if
 // the address pays it.
 func spends(
 	t wallet.Transaction,
@@ -195,9 +195,9 @@ func spends(
 	return out
 }
 
-// RefreshBalances reads the balances of wallets at the newest block and stores them, ending the
-// reservations that the block fulfils. Without parties it reads every row of the network.
-// fault.Unsupported: the driver cannot read balances. fault.Unavailable: the node gave no full answer.
+// RefreshBalances reads the balances of wallets at the newest block and stores them. It ends the reservations
+// that the block fulfils. Without parties it reads every row of the network. fault.Unsupported: the driver
+// cannot read balances. fault.Unavailable: the node gave no full answer.
 func (o *Manager) RefreshBalances(ctx context.Context, network string, parties ...chain.Party) error {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
@@ -259,7 +259,7 @@ func (o *Manager) RefreshBalances(ctx context.Context, network string, parties .
 	})
 }
 
-// isDisputed reports whether balances are unreadable only as no two nodes say the same of each.
+// isDisputed reports whether the only reason for unreadable balances is that no two nodes agree about them.
 func isDisputed(err error) bool {
 	unreadable, ok := errors.AsType[*chain.UnreadableError](err)
 
@@ -268,7 +268,7 @@ func isDisputed(err error) bool {
 	})
 }
 
-// withoutDisputed returns what of a reading nodes agree about.
+// withoutDisputed returns the rows and holdings that nodes agree about.
 func withoutDisputed(
 	err error,
 	rows []wallet.Balance,
@@ -300,7 +300,7 @@ func differs(row wallet.Balance, at chain.Ref, amount chain.Amount) bool {
 	return walletstate.UpdateBalance(&updated, at, amount) && !isSameBalance(row, updated)
 }
 
-// isSameBalance reports whether a balance that was read again is what it was.
+// isSameBalance reports whether reading a balance again changed nothing.
 func isSameBalance(was, is wallet.Balance) bool {
 	return was.At.Hash == is.At.Hash && was.OnChain == is.OnChain &&
 		len(was.Reservations) == len(is.Reservations)

@@ -11,11 +11,11 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// A batch is several payouts of one wallet in one transaction, where the driver can build that
-// (chain.Batcher). No payout waits for a batch: those that are due in one turn of the wallet are batched.
-// The oldest row carries the others: its order and attempts pay all of them, and they make each of its
-// moves in the same store transaction. They join in the one that stores the first bytes; until then each
-// can be canceled, and from then on the batch stays as it is.
+// A batch is several payouts of one wallet in one transaction, where the driver can build it (chain.Batcher).
+// No payout waits for a batch: the payouts that are due in one turn of the wallet are batched. The oldest row
+// carries the others: its order and attempts pay all of them. They make each of its moves in the same store
+// transaction. They join in the store transaction of the first bytes. Until then each can be canceled; from
+// then on the batch does not change.
 
 // rowsOf returns transactions by id, in that order. A missing one is fault.NotFound.
 func rowsOf(ctx context.Context, r wallet.Reader, ids []string) ([]wallet.Transaction, error) {
@@ -81,9 +81,9 @@ func (d *walletWorker) batchCandidates(
 	return others, nil
 }
 
-// trySignBatch signs a payout and its batch candidates in one transaction. done is false when t is to be
-// signed alone: there is no candidate, or the batch could not be signed. One payout that cannot be paid
-// must not delay the others.
+// trySignBatch signs a payout and its batch candidates in one transaction. done is false if t must be signed
+// alone: there is no candidate, or the batch could not be signed. One payout that cannot be paid must not
+// delay the others.
 func (d *walletWorker) trySignBatch(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -112,7 +112,7 @@ func (d *walletWorker) trySignBatch(
 			d.deferred[other.ID] = true
 		}
 
-		return true, nil // those that were not moved are still due
+		return true, nil // the members that were not moved are still due
 	}
 
 	d.unbatched = true
@@ -147,8 +147,8 @@ func (d *walletWorker) signBatch(
 	return a, d.storeAttempt(ctx, *t, a)
 }
 
-// joinTx merges the batch members that were signed into the stored transaction. A stale row, or one that
-// was moved meanwhile, is an illegalMove.
+// joinTx merges the batch members that were signed into the stored transaction. If a row is stale, or was
+// moved meanwhile, it returns an illegalMove.
 func (d *walletWorker) joinTx(
 	ctx context.Context,
 	tx wallet.Tx,

@@ -12,17 +12,17 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// A CPFP bump: a payment whose fee is too low waits in the pool. A transaction of ours spends it, pays
-// its whole amount back to its address, and takes the fee for both from the master wallet. The payment
-// stays that of its payer's transaction; the first output of the bump then holds its money.
+// A CPFP bump: a payment whose fee is too low waits in the pool. A transaction of ours spends it, pays its
+// whole amount back to its address, and takes the fee for both from the master wallet. The payment is still
+// recorded with its payer's transaction; the first output of the bump then holds its money.
 
 const (
-	// maxBumps is how many bumps of one wallet may wait at a time: they reserve coins and change, and
-	// payers could replace the transactions that they spend from.
+	// maxBumps is the number of bumps of one wallet that may wait at a time: they reserve coins and change,
+	// and payers could replace the transactions that they spend from.
 	maxBumps = 4
-	// maxBumpsPerPayment is how many bumps are queued for one payment in all, if none gets signed.
+	// maxBumpsPerPayment is the number of bumps that are queued for one payment in all, if none gets signed.
 	maxBumpsPerPayment = 8
-	// bumpSignTimeout is how long a bump may wait for its signature.
+	// bumpSignTimeout is the time that a bump may wait for its signature.
 	bumpSignTimeout = 30 * time.Minute
 )
 
@@ -33,14 +33,14 @@ type WaitingPayment struct {
 	Network   string
 	// Coin is the output that pays us; its height is 0.
 	Coin chain.Coin
-	// Since is when it was first seen.
+	// Since is the time at which it was first seen.
 	Since time.Time
 }
 
-// Bump queues the CPFP bump of a waiting payment, paid by a wallet, and reserves its maximum fee. queued
-// is false when nothing is to be done, or not now: the driver bumps nothing, the payment has not waited
-// long enough or is not worth it, or the wallet lacks the money or its key. A node that does not report
-// the fees of waiting transactions is fault.Unsupported.
+// Bump queues the CPFP bump of a waiting payment, paid by a wallet, and reserves its maximum fee. queued is
+// false if no bump is needed or possible now. Then the driver does not bump, the payment has not waited long
+// enough or is not worth it, or the wallet lacks the money or its key. If a node does not report the fees of
+// waiting transactions, the error is fault.Unsupported.
 func (o *Manager) Bump(ctx context.Context, w WaitingPayment, payer chain.Party) (queued bool, err error) {
 	driver, err := o.registry.Driver(w.Network)
 	if err != nil {
@@ -80,8 +80,8 @@ func (o *Manager) Bump(ctx context.Context, w WaitingPayment, payer chain.Party)
 	return o.queueBump(ctx, w, payer, order, state)
 }
 
-// mayOwn reports whether the signer's key gives a party's address. It is true where the driver cannot
-// derive addresses: Assemble checks the signatures there.
+// mayOwn reports whether the signer's key gives a party's address. It is true if the driver cannot derive
+// addresses: Assemble then checks the signatures.
 func (o *Manager) mayOwn(ctx context.Context, network string, party chain.Party) (bool, error) {
 	own, err := o.Party(ctx, network, party.Key)
 	if errors.Is(err, fault.Unsupported) {
@@ -209,17 +209,17 @@ func (o *Manager) mayBump(
 	return state.due(), nil
 }
 
-// bumpState is what the records hold of a waiting payment.
+// bumpState holds the records about a waiting payment.
 type bumpState struct {
 	waited, after time.Duration
 	// own is set when the payment is a payout of ours, which is replaced instead.
 	own bool
-	// earlier are the transactions made for the payment, live the live ones that the wallet pays.
+	// earlier are the transactions made for the payment; live are the live ones that the wallet pays.
 	earlier, live []wallet.Transaction
 }
 
-// due reports whether the payment may be bumped: it has waited long enough, no earlier bump of it was
-// signed, is queued or was refused by the signer, and the bounds allow one more.
+// due reports whether the payment may be bumped. It must have waited long enough. No earlier bump of it may
+// be signed, queued or refused by the signer, and the bounds must allow one more.
 func (s bumpState) due() bool {
 	waiting := 0
 
@@ -239,8 +239,8 @@ func (s bumpState) due() bool {
 	return s.waited >= s.after && !s.own && waiting < maxBumps && len(s.earlier) < maxBumpsPerPayment
 }
 
-// reserveBumpTx stores the payment that signed bytes bump as a coin reserved by them, before its block.
-// It reserves all that they spend of the wallet: the change returns with their block.
+// reserveBumpTx stores the payment that signed bytes bump as a coin reserved by them, before its block. It
+// reserves all coins of the wallet that the bytes spend; the change returns with their block.
 func (d *walletWorker) reserveBumpTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -280,8 +280,8 @@ func (d *walletWorker) reserveBumpTx(
 	return d.ReserveTx(ctx, tx, t.Owner, t.Network, d.party.Address, native.ID, t.ID, taken)
 }
 
-// endReservationTx releases the reservation of a failed bump, and what a fork that took its block reserves again for a
-// cancel. Those of other kinds are their objects'.
+// endReservationTx releases the reservation of a failed bump, and the amount that a fork reserved again for a
+// cancel. The reservations of other kinds belong to their objects.
 func (d *walletWorker) endReservationTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
 	if t.Kind != wallet.Bump && t.Kind != wallet.Cancel || t.State != wallet.Failed {
 		return nil
@@ -292,10 +292,10 @@ func (d *walletWorker) endReservationTx(ctx context.Context, tx wallet.Tx, t wal
 	return d.UnreserveTx(ctx, tx, t.Network, d.party.Address, native.ID, t.ID)
 }
 
-// CoinsOfPayments returns, per output that paid us, the coin that holds its money: the output itself, or
-// the output that its CPFP bump paid back, once that is final. waiting are the outputs whose bump is not
-// final or not indexed yet, and immature block rewards. An output in neither is in no block, or was spent
-// otherwise.
+// CoinsOfPayments returns, for each output that paid us, the coin that holds its money: the output itself, or
+// the output in which its CPFP bump paid it back, once that is final. waiting are immature block rewards and
+// the outputs whose bump is not final or not indexed yet. An output in neither result is in no block, or was
+// spent by another transaction.
 func CoinsOfPayments(
 	ctx context.Context,
 	r wallet.Reader,
@@ -354,7 +354,8 @@ func CoinsOfPayments(
 	return held, waiting, nil
 }
 
-// holdReturned moves payments from waiting to held whose bump paid them back. payments are by the output that does.
+// holdReturned moves payments that a bump paid back from waiting to held. payments are by the output that
+// pays them back.
 func holdReturned(
 	held map[chain.Outpoint]wallet.Coin,
 	waiting map[chain.Outpoint]bool,

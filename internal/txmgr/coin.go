@@ -11,9 +11,9 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// On networks that spend outputs, coins are what nonces are on others. A coin is reserved by at most one
-// transaction of ours, from when its bytes are stored until one attempt is final or all are dead.
-// utxoindex.go maintains which coins there are.
+// On networks that spend outputs, coins serve the purpose of nonces. At most one transaction of ours reserves
+// a coin, from the storing of its bytes until one attempt is final or all are dead. utxoindex.go records
+// which coins exist.
 
 // compareOutpoints orders outpoints by hash and index.
 func compareOutpoints(a, b chain.Outpoint) int {
@@ -77,7 +77,8 @@ func (d *walletWorker) reserveCoinsTx(
 		c := coins[i]
 		switch {
 		case reservedFor(c, t):
-			// what a cancel spends stays reserved by what it displaces, until one of them is final
+			// the displaced transaction keeps the reservation of its cancel's coins, until one of them is
+			// final
 			continue
 		case c.ReservedBy != "":
 			return fault.New(
@@ -102,9 +103,9 @@ func (d *walletWorker) reserveCoinsTx(
 	return nil
 }
 
-// releaseCoinsTx ends the reservations of a transaction that is over: all coins of a failed one, and of a
-// confirmed one those that only its other attempts spend. Those that the confirmed attempt spends stay
-// reserved by it.
+// releaseCoinsTx ends the reservations of a transaction that is over. It releases all coins of a failed
+// transaction. Of a confirmed one, it releases the coins that only the other attempts spend; the confirmed
+// attempt keeps its own.
 func (d *walletWorker) releaseCoinsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
 	winner := -1
 	if t.State == wallet.Confirmed {

@@ -9,9 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// sumCoins stores the balances of wallets as the sum of their coins in blocks, up to the last indexed
-// block. Coins that a waiting transaction of ours spends count until its block; what it may take of them
-// is reserved. Without parties it covers every balance row of the network.
+// sumCoins stores the balances of wallets as the sum of their coins in blocks, up to the last indexed block.
+// A coin that a waiting transaction of ours spends counts until the transaction's block; the amount that it
+// may take is reserved. Without parties it covers every balance row of the network.
 func (o *Manager) sumCoins(ctx context.Context, n chain.Network, parties []chain.Party) error {
 	native, _ := n.Native()
 
@@ -48,9 +48,9 @@ func (o *Manager) sumCoins(ctx context.Context, n chain.Network, parties []chain
 	})
 }
 
-// sumCoinsTx stores the balance of one wallet as the sum of its mature coins; create makes a missing row. The row is
-// locked first and every change of its coins locks it, so that the cursor and the coins are those of one moment. No
-// node is asked that may lag: the sum counts at whatever height, also on a lower branch.
+// sumCoinsTx stores the balance of one wallet as the sum of its mature coins; create makes a missing row. It
+// locks the row first, and every change of the wallet's coins locks it too, so that cursor and coins match.
+// No node is asked that may lag. So the sum counts at any height, also on a lower branch.
 func sumCoinsTx(
 	ctx context.Context,
 	tx wallet.Tx,

@@ -15,20 +15,20 @@ import (
 // terminalProof is the proof that no attempt of a transaction can be included any more.
 type terminalProof struct {
 	reason chain.TerminalReason
-	// conflict is the transaction that took the place of the newest attempt; zero for an expiry.
+	// conflict is the transaction that replaced the newest attempt; zero for an expiry.
 	conflict wallet.Conflict
-	// inherited is set when parents ended and none of the transaction's own coins was spent by others.
+	// inherited is set when only parents ended: nobody else spent any of the transaction's own coins.
 	inherited bool
-	// rows are the spends of others that prove it, one for each attempt that has a rival; blocks are all final
-	// blocks that it rests on.
+	// rows are the spends by others that prove it, one for each attempt with a rival; blocks are all final
+	// blocks that the proof needs.
 	rows   []wallet.Outgoing
 	blocks []chain.Ref
 }
 
-// proveTerminal reports whether every attempt of a transaction is proven dead by blocks that were read. Each
-// needs a spend of its nonce or of one of its coins by another transaction in a final block, another value in its
-// nonce account, a network that refuses nonces, or the end of its validity there. What a node says about a hash proves
-// nothing.
+// proveTerminal reports whether blocks that were read prove every attempt of a transaction dead. One of these
+// proves an attempt dead, in a final block: another transaction spent its nonce or one of its coins, its
+// nonce account holds another value, the network refuses durable nonces, or its validity has ended. A node's
+// answer about a hash proves nothing.
 func (d *walletWorker) proveTerminal(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -91,9 +91,9 @@ func (d *walletWorker) proveTerminal(
 	return proof, err == nil, err
 }
 
-// stands reports whether a proof holds: two nodes have its blocks, and where not every attempt has a rival in one, no
-// node has an attempt. No hash binds what such networks have in a block: the node that it was read of may have left the
-// attempt out.
+// stands reports whether a proof holds: two nodes have its blocks. If some attempt has no rival in a block,
+// no node may have an attempt either. On such networks no hash commits to the contents of a block, so one
+// node may have left the attempt out.
 func (d *walletWorker) stands(ctx context.Context, t wallet.Transaction, proof terminalProof) (bool, error) {
 	for _, block := range proof.blocks {
 		if !d.isAgreed(ctx, t, block) {
@@ -110,7 +110,7 @@ func (d *walletWorker) stands(ctx context.Context, t wallet.Transaction, proof t
 	return known == "", err
 }
 
-// isOwn reports whether a hash is of a transaction that we signed.
+// isOwn reports whether we signed the transaction with a hash.
 func (d *walletWorker) isOwn(ctx context.Context, network, hash string) (bool, error) {
 	own, err := d.db.OwnTransactions(ctx, network, []string{hash})
 	if err != nil {
@@ -120,7 +120,8 @@ func (d *walletWorker) isOwn(ctx context.Context, network, hash string) (bool, e
 	return len(own) > 0, nil
 }
 
-// usedUp returns what an attempt and its unconfirmed parents use up, with the transaction that does.
+// usedUp returns the spends of an attempt and of its unconfirmed parents, each with the hash of its
+// transaction.
 func (d *walletWorker) usedUp(signed chain.Signed) []chain.Spend {
 	if d.hasNonces() {
 		return []chain.Spend{{Sender: signed.From, Nonce: signed.Nonce, By: signed.TxHash}}
@@ -134,7 +135,7 @@ func (d *walletWorker) usedUp(signed chain.Signed) []chain.Spend {
 	return append(out, signed.UnconfirmedParents...)
 }
 
-// rowsOfAttempts returns the rows of what the attempts use up, by key.
+// rowsOfAttempts returns the stored rows of the spends of all attempts, by key.
 func (d *walletWorker) rowsOfAttempts(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -178,8 +179,8 @@ func rival(spends []chain.Spend, rows map[string]wallet.Outgoing, final uint64) 
 	return wallet.Outgoing{}, false
 }
 
-// finalHeight returns the height up to which blocks are final for a proof, which cannot be taken back: by
-// the network's rule, and by its own finality where that is known.
+// finalHeight returns the height up to which blocks are final for a proof, which cannot be undone. They must
+// be final by the network's configured rule, and also by its own finality where that is known.
 func finalHeight(cursor scan.Cursor, n chain.Network) (height uint64, ok bool) {
 	height, ok = scanstate.FinalHeight(cursor, n, n.Confirmations)
 	if !cursor.Final.IsZero() {

@@ -12,9 +12,10 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// A transaction of ours may spend the change of another one that waits. The one below is then never
-// replaced: its replacement would make the one above impossible. The one above is bumped and pays for both. Where a
-// fork took an output of the one below away, so that no node has its bytes, neither can be included: it is replaced.
+// A transaction of ours (the child) may spend the change of another one that waits (the parent). The parent
+// is then never replaced, because its replacement would make the child impossible. The child is bumped
+// instead and pays for both. But if a fork removed an output that the parent spends, so that no node has its
+// bytes, neither can be included; then the parent is replaced.
 
 // hasDependents reports whether a live transaction of ours spends an output of one of the attempts.
 func hasDependents(ctx context.Context, r wallet.Reader, t wallet.Transaction) (bool, error) {
@@ -47,8 +48,8 @@ func hasDependents(ctx context.Context, r wallet.Reader, t wallet.Transaction) (
 	}), nil
 }
 
-// spendsUnconfirmed reports whether the newest bytes of a transaction spend one of some coins. What was built again
-// rests on others than the dead bytes before.
+// spendsUnconfirmed reports whether the newest bytes of a transaction spend one of some coins. Older bytes do
+// not count: bytes that were built again have other parents.
 func spendsUnconfirmed(t wallet.Transaction, coins []wallet.Coin) bool {
 	return slices.ContainsFunc(coins, func(c wallet.Coin) bool {
 		return c.ReservedBy == t.ID &&
@@ -56,7 +57,7 @@ func spendsUnconfirmed(t wallet.Transaction, coins []wallet.Coin) bool {
 	})
 }
 
-// outputsOf returns the coins that the attempts of a transaction made; none without inputs.
+// outputsOf returns the coins that the attempts of a transaction made; nil if the attempts have no inputs.
 func outputsOf(ctx context.Context, r wallet.Reader, t wallet.Transaction) ([]wallet.Coin, error) {
 	var hashes []string
 
@@ -78,14 +79,15 @@ func outputsOf(ctx context.Context, r wallet.Reader, t wallet.Transaction) ([]wa
 }
 
 // dropOutputsTx deletes the outputs of attempts that are about to be replaced, so that nothing is built on
-// them any more. Outputs that something rests on are an illegalMove, unless the bytes spend a coin that is gone.
+// them any more. If other transactions depend on them, it returns an illegalMove, unless the bytes spend a
+// coin that is gone.
 //
-// Those of what a cancel displaces are dropped with the cancel's first bytes.
+// The first bytes of a cancel drop the outputs of the transaction that it displaces.
 func dropOutputsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
 	if t.Kind == wallet.Cancel && len(t.Attempts) == 0 {
 		displaced, err := tx.Transaction(ctx, t.ObjectID)
 		if errors.Is(err, fault.NotFound) {
-			return nil // a nonce that nothing has
+			return nil // a free nonce
 		}
 
 		if err != nil {
@@ -117,7 +119,7 @@ func dropOutputsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) erro
 	return deleteFreeTx(ctx, tx, outputs)
 }
 
-// deleteFreeTx deletes the coins that are in no block and that nothing has reserved.
+// deleteFreeTx deletes the coins that are in no block and that no transaction has reserved.
 func deleteFreeTx(ctx context.Context, tx wallet.Tx, coins []wallet.Coin) error {
 	for _, c := range coins {
 		if c.Height > 0 || c.ReservedBy != "" {
@@ -132,13 +134,13 @@ func deleteFreeTx(ctx context.Context, tx wallet.Tx, coins []wallet.Coin) error 
 	return nil
 }
 
-// shallowBlocks is how many blocks below the newest one a fork may take the parent of signed bytes away: such a
-// parent is recorded like one that waits.
+// shallowBlocks is the number of newest blocks that a fork may remove. A parent of signed bytes in one of
+// them is recorded like one that waits.
 const shallowBlocks = 12
 
-// addOwnParents adds the spends of the waiting transactions of ours that signed bytes rest on, and of what
-// those rest on, and likewise of those in the newest blocks. Once another transaction makes one of them, the
-// bytes can never be included.
+// addOwnParents adds the spends of the unconfirmed parents of signed bytes, and of their parents in turn, as
+// far as these are ours. It also adds those of parents in the newest blocks. Once another transaction makes
+// one of these spends, the bytes can never be included.
 func (d *walletWorker) addOwnParents(
 	ctx context.Context,
 	signed *chain.Signed,
@@ -187,8 +189,7 @@ func (d *walletWorker) addOwnParents(
 	return nil
 }
 
-// shallowSpends returns the recorded spends of transactions in the newest blocks, and of what they rest on
-// there.
+// shallowSpends returns the recorded spends of transactions in the newest blocks, and of their parents there.
 func (d *walletWorker) shallowSpends(
 	ctx context.Context,
 	hashes map[string]bool,
@@ -223,7 +224,7 @@ func (d *walletWorker) shallowSpends(
 	return spends, nil
 }
 
-// parents returns the signed bytes of ours with the given hashes that may wait for a block.
+// parents returns our signed bytes with the given hashes that may wait for a block.
 func (d *walletWorker) parents(ctx context.Context, hashes map[string]bool) ([]chain.Signed, error) {
 	if len(hashes) == 0 {
 		return nil, nil
@@ -254,7 +255,7 @@ func (d *walletWorker) parents(ctx context.Context, hashes map[string]bool) ([]c
 		return found, nil
 	}
 
-	// A sweep of another address pays this wallet.
+	// Include the sweeps from other addresses that pay this wallet.
 	all, err := d.db.DueTransactions(ctx, d.network.Slug, d.now().Add(maxPendingInterval), 0)
 	if err != nil {
 		return nil, &storeError{err}
@@ -265,8 +266,8 @@ func (d *walletWorker) parents(ctx context.Context, hashes map[string]bool) ([]c
 	return found, nil
 }
 
-// makeBumping signs a replacement that also pays for the one waiting transaction of ours that it rests on,
-// where the network can; where that needs nothing, or cannot be had, a plain replacement.
+// makeBumping signs a replacement that also pays for its single waiting parent of ours, where the network can
+// do that. If the parent needs nothing, or cannot be bumped, it signs a plain replacement.
 func (d *walletWorker) makeBumping(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -277,7 +278,7 @@ func (d *walletWorker) makeBumping(
 
 	for i, c := range order.Coins {
 		if c.Height == 0 && slices.Contains(order.Replaces.Inputs, c.Outpoint) {
-			bumps = bumps && parent < 0 // one at most
+			bumps = bumps && parent < 0 // at most one parent
 			parent = i
 		}
 	}

@@ -11,21 +11,23 @@ import (
 	"github.com/seed-8ee7f392/payments/health"
 )
 
-// disputeFor is how long a transaction is named that this process has not tried again.
+// disputeFor is the time after this process's last try for which Disputes lists a transaction.
 const disputeFor = 15 * time.Minute
 
-// Disputes are the wallets with something that waits for nodes to say the same or to refuse it no more, for a signer
-// that hangs, or for a fee within its maximum, as this process saw them. The zero value has none.
+// Disputes lists wallets with a transaction or release that waits, as this process saw it. It waits for nodes
+// that disagree or refuse it, for a signer that hangs, or for a fee within its maximum. The zero value is
+// empty.
 type Disputes struct{ rows sync.Map }
 
-// dispute is what Health shows of one thing, and when it was tried last.
+// dispute is one row of Health, and the time of the last try.
 type dispute struct {
 	wallet health.Wallet
 	at     time.Time
 }
 
-// Note names the wallet of something with a key, if the error of a try at a time is that nodes disagree or refuse a
-// release, that the signer hangs or that the network asks for too high a fee, and no more otherwise.
+// Note records the outcome of a try, at a time, for the transaction or release with a key. It lists the
+// wallet if err is a dispute: nodes disagree or refuse a release, the signer hangs, or the network asks for
+// too high a fee. Any other outcome removes the key.
 func (d *Disputes) Note(key any, err error, w health.Wallet, at time.Time) {
 	switch fault.Code(err) {
 	case "nodes_disagree", "not_releasable", "signer_timeout", "fee_above_maximum":
@@ -35,8 +37,8 @@ func (d *Disputes) Note(key any, err error, w health.Wallet, at time.Time) {
 	}
 }
 
-// Since returns the wallets of a network with what was tried after a time, one row for each, by their reasons. It
-// forgets what was not.
+// Since returns the wallets of a network that were noted after a time, one row per key, ordered by their
+// reasons. It forgets older rows.
 func (d *Disputes) Since(network string, since time.Time) (named []health.Wallet) {
 	d.rows.Range(func(key, value any) bool {
 		switch row := value.(dispute); {
@@ -54,13 +56,13 @@ func (d *Disputes) Since(network string, since time.Time) (named []health.Wallet
 	return named
 }
 
-// Disputes returns the wallets of a network with a transaction that waits for nodes to say the same or for a signer
-// that hangs, one row for each transaction, as this process saw them lately.
+// Disputes returns the wallets of a network with a transaction in a dispute, one row for each transaction, as
+// this process saw them in the last disputeFor.
 func (o *Manager) Disputes(network string) []health.Wallet {
 	return o.disputes.Since(network, o.now().Add(-disputeFor))
 }
 
-// noteDispute has Disputes name a transaction while its error is that nodes disagree or the signer hangs.
+// noteDispute notes the outcome of a transaction's last try in Disputes.
 func (d *walletWorker) noteDispute(t wallet.Transaction, err error) {
 	w := health.Wallet{
 		Network:   t.Network,

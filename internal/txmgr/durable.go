@@ -12,20 +12,21 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// Durable nonces. A wallet with nonce accounts has each new transaction use what a free one holds: one that no live
-// transaction of the wallet has. What was used is stored with the first bytes, as their hash is, so that a node that is
-// behind never has a second transaction use it. Replacements and the cancel use the same. When no account can be used,
-// such as when all are closed, transactions run out instead, and Health names the accounts.
+// Durable nonces. A wallet with nonce accounts gives each new transaction the value of a free account: one
+// that no live transaction of the wallet uses. The used value is stored with the first bytes, like their
+// hash. So a second transaction never uses it, even if a node is behind. Replacements and the cancel use the
+// same value. If no account can be used, such as when all are closed, transactions expire instead, and Health
+// lists the accounts.
 
-// noncePool is what a turn knows of its wallet's nonce accounts.
+// noncePool is the state of a wallet's nonce accounts in one turn.
 type noncePool struct {
 	// free are the nonces that can be used, in the order of the accounts.
 	free []chain.DurableNonce
-	// busy is set when there are more, which a later turn can use.
+	// busy is set when there are more nonces, which a later turn can use.
 	busy bool
 }
 
-// nonces returns the free nonces of the wallet, read once per turn; nil where it has no nonce accounts.
+// nonces returns the free nonces of the wallet, read once per turn; nil if it has no nonce accounts.
 func (d *walletWorker) nonces(ctx context.Context) (*noncePool, error) {
 	reader, ok := d.driver.(chain.DurableNonces)
 	if !ok {
@@ -69,7 +70,7 @@ func usesAccount(t wallet.Transaction, account chain.Address) bool {
 	})
 }
 
-// readNonces adds what free accounts hold to a pool.
+// readNonces reads free accounts and adds their nonces to a pool.
 func (d *walletWorker) readNonces(
 	ctx context.Context,
 	reader chain.DurableNonces,
@@ -138,8 +139,8 @@ func (d *walletWorker) recordNonceAccount(ctx context.Context, account chain.Non
 	}
 }
 
-// UnusableNonces returns the wallets of a network with nonce accounts that cannot be used, one row for each account, as
-// this process last read them.
+// UnusableNonces returns the wallets of a network with nonce accounts that cannot be used, one row per
+// account, as this process last read them.
 func (o *Manager) UnusableNonces(network string) (named []health.Wallet) {
 	o.unusableNonces.Range(func(_, value any) bool {
 		if w := value.(unusableNonce).wallet; w.Network == network {
@@ -154,14 +155,15 @@ func (o *Manager) UnusableNonces(network string) (named []health.Wallet) {
 	return named
 }
 
-// awaitsNonce reports whether a new transaction of the wallet has to wait until a nonce account is free.
+// awaitsNonce reports whether a new transaction of the wallet must wait until a nonce account is free.
 func (d *walletWorker) awaitsNonce(ctx context.Context) (bool, error) {
 	pool, err := d.nonces(ctx)
 
 	return pool != nil && len(pool.free) == 0 && pool.busy, err
 }
 
-// nextDurableNonce returns the nonce for the next new transaction; nil for one that runs out instead.
+// nextDurableNonce returns the nonce for the next new transaction; nil for a transaction that expires
+// instead.
 func (d *walletWorker) nextDurableNonce(ctx context.Context) (*chain.DurableNonce, error) {
 	pool, err := d.nonces(ctx)
 	if err != nil || pool == nil || len(pool.free) == 0 {
@@ -173,7 +175,7 @@ func (d *walletWorker) nextDurableNonce(ctx context.Context) (*chain.DurableNonc
 	return &next, nil
 }
 
-// dropNonce takes a nonce that was signed out of the turn's free ones.
+// dropNonce removes a nonce that was signed from the turn's free ones.
 func (d *walletWorker) dropNonce(signed chain.Signed) {
 	if d.noncePool != nil && signed.DurableNonce != nil {
 		d.noncePool.busy = true
@@ -183,7 +185,8 @@ func (d *walletWorker) dropNonce(signed chain.Signed) {
 	}
 }
 
-// putNonceTx stores that the first bytes of a transaction use a durable nonce. fault.Duplicate: other bytes do.
+// putNonceTx stores that the first bytes of a transaction use a durable nonce. fault.Duplicate: other bytes
+// use it.
 func (d *walletWorker) putNonceTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -191,7 +194,7 @@ func (d *walletWorker) putNonceTx(
 	signed chain.Signed,
 ) error {
 	if signed.DurableNonce == nil || len(t.Attempts) > 0 || t.Kind == wallet.Cancel {
-		return nil // a replacement or a cancel uses that of earlier bytes
+		return nil // a replacement or a cancel uses the nonce of earlier bytes
 	}
 
 	return tx.PutAttemptHash(
@@ -212,8 +215,8 @@ func sameNonce(order chain.Order, signed chain.Signed) bool {
 	return *order.DurableNonce == *signed.DurableNonce
 }
 
-// nonceUsed reports whether blocks that were read prove that the durable nonce of an attempt was used: every block is
-// read up to a final one in which its account holds something else, and none has the attempt.
+// nonceUsed reports whether blocks that were read prove that the durable nonce of an attempt was used. In a
+// final block its account holds another value, every block up to that one was read, and none has the attempt.
 func (d *walletWorker) nonceUsed(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -230,14 +233,15 @@ func (d *walletWorker) nonceUsed(
 		return false, chain.Ref{}, err
 	}
 
-	// The blocks that were read are those of the chain that has the final one.
+	// The blocks that were read must be on the chain of that final block.
 	used, err = d.isCanonical(ctx, t, tip)
 
 	return used, at, err
 }
 
-// nonceRefused reports whether blocks that were read prove that the network takes an attempt no more, as it refuses
-// durable nonces: every block is read up to a final one at which it does, and none has the attempt.
+// nonceRefused reports whether blocks that were read prove that the network no longer accepts an attempt,
+// because it refuses durable nonces. It refuses them at a final block, every block up to that one was read,
+// and none has the attempt.
 func (d *walletWorker) nonceRefused(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -259,8 +263,8 @@ func (d *walletWorker) nonceRefused(
 	return refused, at, err
 }
 
-// ownConflict returns the cancel that used the durable nonce of a transaction; zero when something else did. known is
-// false while the cancel may have and is not recorded as included.
+// ownConflict returns the cancel that used the durable nonce of a transaction; zero if another transaction
+// used it. known is false while a cancel may have used it but is not recorded as included.
 func (d *walletWorker) ownConflict(
 	ctx context.Context,
 	t wallet.Transaction,

@@ -9,19 +9,20 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// This file freezes master wallets of records that were restored, until a person has compared them with their networks.
+// After records were restored, master wallets are frozen until a person has compared them with their
+// networks.
 
-// Epoch says how often the records were replaced by older ones; see payments.Config.Epoch.
+// Epoch counts how often the records were replaced by older ones; see payments.Config.Epoch.
 type Epoch struct {
 	Number uint64
-	// FirstAccount is the index of the first account that was made in the epoch, and Began when it began. Until it has,
-	// that is above all indexes, and zero.
+	// FirstAccount is the index of the first account that was made in the epoch, and Began the time at which
+	// it began. Before the epoch began, FirstAccount is above all indexes, and Began is zero.
 	FirstAccount uint32
 	Began        time.Time
 }
 
-// BeginEpochTx freezes a master wallet that nobody has compared with its network in this epoch, as the epoch begins, or
-// before the wallet signs where that was missed. Watch-only wallets never freeze.
+// BeginEpochTx freezes a master wallet that nobody has compared with its network in this epoch. It runs as
+// the epoch begins, or before the wallet signs if it was missed then. Watch-only wallets never freeze.
 func (o *Manager) BeginEpochTx(ctx context.Context, tx wallet.Tx, network string, party chain.Party) error {
 	w, _, err := o.walletOf(ctx, tx, network, party)
 	if err != nil || w.Epoch >= o.config.Epoch().Number || o.watchOnly(network, party.Address) {
@@ -33,8 +34,8 @@ func (o *Manager) BeginEpochTx(ctx context.Context, tx wallet.Tx, network string
 	return tx.PutWallet(ctx, &w)
 }
 
-// freezeForEpoch freezes a wallet, also one that an earlier epoch froze. What was made since the epoch began waits for
-// nobody, also where the wallet is frozen later.
+// freezeForEpoch freezes a wallet, even if an earlier epoch froze it. Payouts made since the epoch began do
+// not wait for a person, even if the wallet is frozen later.
 func (o *Manager) freezeForEpoch(w *wallet.Wallet) {
 	at := o.config.Epoch().Began
 	if at.IsZero() {
@@ -72,7 +73,7 @@ func (o *Manager) ReviewTx(
 	return w, nil
 }
 
-// beginEpoch freezes the wallet where the epoch did not; see BeginEpochTx.
+// beginEpoch freezes the wallet if the start of the epoch did not; see BeginEpochTx.
 func (d *walletWorker) beginEpoch(ctx context.Context) error {
 	missed, err := d.missedEpoch(ctx, d.db, d.network.Slug, d.party)
 	if err == nil && missed {
@@ -84,8 +85,8 @@ func (d *walletWorker) beginEpoch(ctx context.Context) error {
 	return asStoreError(err)
 }
 
-// madeIn returns the epoch in which a key was used first, as far as that can be: 0 for the master key of an account
-// from before this epoch.
+// madeIn returns the earliest epoch in which a key may have been used first: 0 for the master key of an
+// account from before this epoch.
 func (o *Manager) madeIn(key chain.KeyRef) uint64 {
 	epoch := o.config.Epoch()
 	if key.Role == chain.RoleMaster && key.Index < epoch.FirstAccount {
@@ -95,8 +96,9 @@ func (o *Manager) madeIn(key chain.KeyRef) uint64 {
 	return epoch.Number
 }
 
-// hasMissedEpoch reports whether nobody compared a master wallet with its network since an epoch began, which did not
-// freeze it: its network was not served then, or its key was missing. Lost records may have paid from it.
+// hasMissedEpoch reports whether an epoch began without freezing a master wallet, and nobody has compared the
+// wallet with its network since. Its network was not served then, or its key was missing. Lost records may
+// have paid from it.
 func (o *Manager) hasMissedEpoch(w wallet.Wallet) bool {
 	epoch := o.config.Epoch()
 	frozen := w.Frozen == wallet.FrozenEpoch && !w.FrozenAt.Before(epoch.Began)

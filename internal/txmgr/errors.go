@@ -8,8 +8,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// stops reports whether an error ends the turn: the lease is lost, the store is down or the context
-// ended. Any other error delays one transaction; it may come from a reaction of the host to its event.
+// stops reports whether an error ends the turn: the lease is lost, the store is down or the context ended.
+// Any other error delays one transaction only, even if a reaction of the host to its event returned it.
 func (d *walletWorker) stops(ctx context.Context, err error) bool {
 	_, stored := errors.AsType[*storeError](err)
 
@@ -27,12 +27,12 @@ type illegalMove struct{ error }
 
 func (e *illegalMove) Unwrap() error { return e.error }
 
-// PublicText returns what records, rows and logs may show of an error; see publicText.
+// PublicText returns the part of an error that records, rows and logs may show; see publicText.
 func PublicText(err error) string { return publicText(err) }
 
-// publicText returns what rows and logs may show of an error: its code and message and those of its causes, at most
-// 300 bytes, or its kind. Drivers and signers of third parties may put anything into errors that are no faults, such as
-// a URL with a key.
+// publicText returns the part of an error that rows and logs may show. For a fault that is its code and
+// message and those of its causes, at most 300 bytes; for any other error its kind. Errors of third parties'
+// drivers and signers that are no faults may contain anything, such as a URL with a key.
 func publicText(err error) string {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		said := f.Code

@@ -14,24 +14,24 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// evidence is what the blocks that were read hold of one transaction of ours.
+// evidence holds the records of the blocks that were read about one transaction of ours.
 type evidence struct {
 	cursor scan.Cursor
-	// row is that of the attempt that is in a block; zero when no block read holds one.
+	// row is the row of the attempt that is in a block; zero if no block that was read holds one.
 	row wallet.Outgoing
 }
 
-// readsBlocks reports whether the network's blocks are read. Where they are not, the driver's answers about
-// a hash decide; see polled.go.
+// readsBlocks reports whether the network's blocks are read. If not, the driver's answers about a hash
+// decide; see polled.go.
 func (o *Manager) readsBlocks(driver chain.Driver) bool {
 	_, ok := driver.(chain.BlockScanner)
 
 	return ok
 }
 
-// readEvidence reads what the blocks hold of a transaction.
+// readEvidence reads the records of the blocks about a transaction.
 func (d *walletWorker) readEvidence(ctx context.Context, t wallet.Transaction) (evidence, error) {
-	// before the row, which may be newer but not older
+	// before the row: the row may be newer than the cursor, but not older
 	cursor, _, err := d.db.Cursor(ctx, t.Network)
 	if err != nil {
 		return evidence{}, &storeError{err}
@@ -45,7 +45,7 @@ func (d *walletWorker) readEvidence(ctx context.Context, t wallet.Transaction) (
 	return evidence{cursor: cursor, row: row}, nil
 }
 
-// AttemptRow returns the row of a transaction's attempt that is in a block; zero when there is none.
+// AttemptRow returns the row of a transaction's attempt that is in a block; zero if there is none.
 func AttemptRow(ctx context.Context, r wallet.Reader, t wallet.Transaction) (wallet.Outgoing, error) {
 	hashes := make([]string, len(t.Attempts))
 	for i, a := range t.Attempts {
@@ -73,8 +73,8 @@ func AttemptRow(ctx context.Context, r wallet.Reader, t wallet.Transaction) (wal
 	}), nil
 }
 
-// updateProven is update for moves that rest on rows: it has no effect when the transaction was moved, or
-// the rows changed, since they were read. row is the attempt's, others are what proves a conflict.
+// updateProven is update for moves that rows prove. It has no effect if the transaction was moved, or the
+// rows changed, since they were read. row is the row of the attempt; others prove a conflict.
 func (d *walletWorker) updateProven(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -91,7 +91,7 @@ func (d *walletWorker) updateProven(
 	}, moves...)
 }
 
-// stands returns an illegalMove when rows are not stored as they were read.
+// stands returns an illegalMove if the stored rows differ from those that were read.
 func stands(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -134,8 +134,8 @@ func sameSpend(a, b wallet.Outgoing) bool {
 	return a.Key == b.Key && a.TxHash == b.TxHash && a.Block.Hash == b.Block.Hash && a.Failed == b.Failed
 }
 
-// statusIn returns the fee and transfers of an attempt in the block of its row. ok is false while the node
-// does not show it in that block with that result: then nothing is recorded.
+// statusIn returns the fee and transfers of an attempt in the block of its row. ok is false if the node does
+// not show it in that block with that result. Then nothing is recorded.
 func (d *walletWorker) statusIn(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -150,7 +150,7 @@ func (d *walletWorker) statusIn(
 
 	if status.State != chain.TxIncluded || status.Block.Hash != row.Block.Hash ||
 		status.Reverted != row.Failed {
-		// The driver prefers a node that shows it, once another one does.
+		// The driver prefers a node that shows it, once one does.
 		return chain.TxStatus{}, false, nil
 	}
 
@@ -197,8 +197,8 @@ func pays(transfers []chain.Transfer, outputs []chain.Output) bool {
 	return true
 }
 
-// transfersIn returns the transfers of a transaction as its block shows them. An answer about a hash may
-// leave them out.
+// transfersIn returns the transfers of a transaction from its block. An answer about a hash may leave them
+// out.
 func (d *walletWorker) transfersIn(
 	ctx context.Context,
 	row wallet.Outgoing,
@@ -211,8 +211,8 @@ func (d *walletWorker) transfersIn(
 	return chaindata.TransfersOf(blocks[0], row.TxHash), true, nil
 }
 
-// isCanonical reports whether the node has a block at its height now. The last block that was read carries every
-// row below it and their depth; a fork may have replaced it before it is read.
+// isCanonical reports whether the node has a block at its height now. Every row and its depth depend on the
+// last block that was read. A fork may have replaced that block without being read yet.
 func (d *walletWorker) isCanonical(ctx context.Context, t wallet.Transaction, at chain.Ref) (bool, error) {
 	now, err := d.driver.RefAt(ctx, at.Height)
 	if err != nil && !errors.Is(err, fault.NotFound) {
@@ -227,7 +227,7 @@ func (d *walletWorker) isCanonical(ctx context.Context, t wallet.Transaction, at
 	return true, nil
 }
 
-// isAgreed reports whether it is agreed that a block is canonical.
+// isAgreed reports whether nodes agree that a block is canonical.
 func (d *walletWorker) isAgreed(ctx context.Context, t wallet.Transaction, block chain.Ref) bool {
 	err := d.agreedOn(ctx, block)
 	if err != nil {
@@ -237,7 +237,7 @@ func (d *walletWorker) isAgreed(ctx context.Context, t wallet.Transaction, block
 	return err == nil
 }
 
-// agreedOn returns nil when it is agreed that a block is canonical, and where the driver compares no nodes.
+// agreedOn returns nil if nodes agree that a block is canonical, or if the driver compares no nodes.
 func (d *walletWorker) agreedOn(ctx context.Context, block chain.Ref) error {
 	agreed, ok := d.driver.(chain.Agreed)
 	if !ok {
@@ -249,7 +249,7 @@ func (d *walletWorker) agreedOn(ctx context.Context, block chain.Ref) error {
 	return err
 }
 
-// logWait logs once per transaction and reason that its outcome waits.
+// logWait logs, once per transaction and reason, that the outcome of a transaction waits.
 func (d *walletWorker) logWait(ctx context.Context, t wallet.Transaction, why string, denied bool) {
 	if _, logged := d.waits.LoadOrStore(t.ID, why); logged {
 		return

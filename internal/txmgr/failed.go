@@ -13,29 +13,31 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// A reverted transaction is over when its block is final, and is watched as a confirmed one is: a deeper fork takes
-// its block away, and its fee with it. It stays failed then. Its nonce is free, and its bytes may be included again:
+// A reverted transaction is over once its block is final. It is then watched like a confirmed one, because a
+// deeper fork may remove its block, and its fee with it. It stays failed then. Its nonce is free, and its
+// bytes may be included again:
 //
-//	reverted again       it shows the fee of that block
-//	displaced            by the cancel that is queued at its nonce, whose fee it shows as that of a conflict
+//	reverted again       the transaction shows the fee of that block
+//	displaced            by the cancel that is queued at its nonce; it shows the cancel's fee, as for a conflict
 //	executed after all   a failed payout is not revived: the transaction counts as one that is not on record
 //
-// What others displaced for ever is watched for as long, and a sweep that was given up as its coins were gone: a fork
-// may execute it after all.
+// Two other kinds are watched for as long: transactions that others displaced for ever, and sweeps that
+// failed because their coins were gone. A fork may execute them after all.
 
 // hasReverted reports whether a transaction failed as reverted.
 func hasReverted(t wallet.Transaction) bool {
 	return t.State == wallet.Failed && t.Failure == wallet.FailReverted
 }
 
-// wasDisplaced reports whether a transaction failed as displaced by another in a final block, or by what its coins are
-// swept with once one of them is gone.
+// wasDisplaced reports whether a transaction failed because another one in a final block displaced it, or
+// because a coin of its sweep was gone.
 func wasDisplaced(t wallet.Transaction) bool {
 	return t.State == wallet.Failed &&
 		(t.Failure == wallet.FailConflict || t.Failure == wallet.FailInsufficientFunds && sweepsCoins(t))
 }
 
-// followFailed follows a reverted transaction: in its block, out of it, and in another; and one that was displaced.
+// followFailed follows a failed transaction: a reverted one into, out of and between blocks, and a displaced
+// one.
 func (d *walletWorker) followFailed(ctx context.Context, t wallet.Transaction) error {
 	if !d.readsBlocks(d.driver) {
 		if wasDisplaced(t) {
@@ -68,7 +70,7 @@ func (d *walletWorker) followFailed(ctx context.Context, t wallet.Transaction) e
 	return d.updateProven(ctx, t, wallet.Outgoing{}, nil, walletstate.Retract)
 }
 
-// recordReverted records the block that holds a reverted transaction now, with its fee.
+// recordReverted records the block that now holds a reverted transaction, with its fee.
 func (d *walletWorker) recordReverted(ctx context.Context, t wallet.Transaction, e evidence) error {
 	if t.TxHash == e.row.TxHash && t.Block.Hash == e.row.Block.Hash {
 		return d.update(ctx, t.ID)
@@ -91,8 +93,8 @@ func (d *walletWorker) recordReverted(ctx context.Context, t wallet.Transaction,
 	})
 }
 
-// recordExecuted marks the rows of a failed transaction that a fork has executed as not on record: it is not revived,
-// and a person has to say what it was.
+// recordExecuted marks the rows of a failed transaction that was executed after a fork as not on record. The
+// transaction is not revived, and a person has to decide what it was.
 func (d *walletWorker) recordExecuted(ctx context.Context, t wallet.Transaction, row wallet.Outgoing) error {
 	if row.Unrecorded {
 		return d.update(ctx, t.ID)
@@ -126,8 +128,8 @@ func (d *walletWorker) recordExecuted(ctx context.Context, t wallet.Transaction,
 	return d.updateWith(ctx, t.ID, mark, walletstate.Retract)
 }
 
-// isAcknowledged reports whether a person has said of which other transaction the bytes of a failed one are: a fork had
-// them leave a block, and another one holds them.
+// isAcknowledged reports whether a person has acknowledged the bytes of a failed transaction as another
+// transaction: a fork had removed them from a block, and a later block holds them.
 func (d *walletWorker) isAcknowledged(ctx context.Context, t wallet.Transaction, hash string) (bool, error) {
 	watched, err := d.db.DueTransactions(ctx, t.Network, d.now().Add(watchFor), 0)
 	if err != nil {
@@ -139,8 +141,8 @@ func (d *walletWorker) isAcknowledged(ctx context.Context, t wallet.Transaction,
 	}), nil
 }
 
-// freezeAllTx marks the rows of a transaction as not on record, and freezes the wallets that it took from: a sweep
-// spends the outputs of many.
+// freezeAllTx marks the rows of a transaction as not on record, and freezes all wallets that it took from. A
+// sweep spends the outputs of many.
 func (d *walletWorker) freezeAllTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -183,8 +185,8 @@ func (d *walletWorker) freezeAllTx(
 	return nil
 }
 
-// displaceFailed has a cancel use the nonce of a payout that was reverted in a block which left the chain, and charges
-// the payout for it. What other transactions leave at their nonce is filled when the wallet signs again.
+// displaceFailed queues a cancel at the nonce of a payout that was reverted in a block which left the chain,
+// and charges the payout for it. The nonces of other kinds are filled when the wallet signs again.
 func (d *walletWorker) displaceFailed(ctx context.Context, t wallet.Transaction, e evidence) error {
 	proof, dead, err := d.proveTerminal(ctx, t, e.cursor)
 	if err != nil {
@@ -220,8 +222,8 @@ func (d *walletWorker) displaceFailed(ctx context.Context, t wallet.Transaction,
 	return d.update(ctx, t.ID)
 }
 
-// displaceDurable has a cancel use the durable nonce of a reverted transaction whose block left the chain: its bytes
-// never run out, and its account could be used by no other.
+// displaceDurable queues a cancel for the durable nonce of a reverted transaction whose block left the chain.
+// Its bytes never expire, and until the cancel no other transaction could use the account.
 func (d *walletWorker) displaceDurable(ctx context.Context, t wallet.Transaction) error {
 	earlier, err := d.db.TransactionsOf(ctx, t.ID)
 	if err != nil {
@@ -237,7 +239,7 @@ func (d *walletWorker) displaceDurable(ctx context.Context, t wallet.Transaction
 	return d.write(ctx, func(ctx context.Context, tx wallet.Tx) error { return d.cancelNonceTx(ctx, tx, t) })
 }
 
-// followFailedPolled is followFailed on networks whose blocks are not read.
+// followFailedPolled is followFailed for networks whose blocks are not read.
 func (d *walletWorker) followFailedPolled(ctx context.Context, t wallet.Transaction) error {
 	s, err := d.observe(ctx, t)
 	if err != nil {
@@ -298,8 +300,8 @@ func (d *walletWorker) leftNonces(ctx context.Context) (map[uint64]wallet.Transa
 	return left, nil
 }
 
-// chargeCancelTx has the failed payout whose nonce a cancel used show what that costs in the block that holds it now;
-// nothing, while none does.
+// chargeCancelTx charges a cancel to the failed payout whose nonce it used. It sets the fee of the payout to
+// the fee of the cancel in the block that holds the cancel now; 0 while no block does.
 func (d *walletWorker) chargeCancelTx(ctx context.Context, tx wallet.Tx, cancel wallet.Transaction) error {
 	t, err := tx.Transaction(ctx, cancel.ObjectID)
 	if errors.Is(err, fault.NotFound) {
@@ -314,7 +316,7 @@ func (d *walletWorker) chargeCancelTx(ctx context.Context, tx wallet.Tx, cancel 
 		walletstate.AttemptIndex(&cancel, t.Conflict.TxHash) >= 0 ||
 		t.Failure == wallet.FailExpired && cancel.Nonce == t.Nonce ||
 		hasReverted(t) && t.Block.IsZero() &&
-			cancel.Nonce == t.Nonce // the proof of the conflict is still to come
+			cancel.Nonce == t.Nonce // the conflict is not proven yet
 
 	if t.Kind != wallet.Payout || !displaced || t.Fee == cancel.Fee || !d.hasNonces() {
 		return nil

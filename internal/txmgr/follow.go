@@ -12,7 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// follow moves a signed transaction to the state that the blocks which were read prove.
+// follow moves a signed transaction to the state that the blocks prove, as far as they were read.
 func (d *walletWorker) follow(ctx context.Context, t wallet.Transaction) error {
 	if t.State == wallet.Failed {
 		return d.followFailed(ctx, t)
@@ -64,8 +64,8 @@ func (d *walletWorker) follow(ctx context.Context, t wallet.Transaction) error {
 	return d.followWaiting(ctx, t)
 }
 
-// followWaiting keeps a transaction that is in no block on its way: the network must have its bytes, no
-// nonce below it may be free, and the bytes must pay enough.
+// followWaiting looks after a transaction that is in no block: the network must have its bytes, no nonce
+// below it may be free, and the bytes must pay enough.
 func (d *walletWorker) followWaiting(ctx context.Context, t wallet.Transaction) error {
 	known, state, err := d.lookUp(ctx, t)
 	if err != nil {
@@ -87,7 +87,7 @@ func (d *walletWorker) followWaiting(ctx context.Context, t wallet.Transaction) 
 	}
 
 	if state == chain.TxIncluded || lost {
-		return nil // provisional: a block that was read will say so
+		return nil // provisional: a block that is read will prove it
 	}
 
 	if err := d.fillGaps(ctx, t); err != nil {
@@ -97,7 +97,7 @@ func (d *walletWorker) followWaiting(ctx context.Context, t wallet.Transaction) 
 	return d.replace(ctx, t, known != "")
 }
 
-// lookUp returns the newest attempt that the node has, in its pool or a block; empty when it has none.
+// lookUp returns the newest attempt that the node has, in its pool or a block; "" if it has none.
 func (d *walletWorker) lookUp(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -125,8 +125,8 @@ func (d *walletWorker) lookUp(
 	return hash, state, nil
 }
 
-// recordPooled records that the network has an attempt, or broadcasts the newest one that can be included when it
-// has none.
+// recordPooled records that the network has an attempt. If it has none, recordPooled broadcasts the newest
+// one that can be included.
 func (d *walletWorker) recordPooled(ctx context.Context, t wallet.Transaction, pooled string) error {
 	if pooled == "" {
 		signed, err := d.newestAlive(ctx, t)
@@ -143,8 +143,9 @@ func (d *walletWorker) recordPooled(ctx context.Context, t wallet.Transaction, p
 	return d.update(ctx, t.ID, taken)
 }
 
-// newestAlive returns the newest attempt that no block which was read excludes; where there is none, the last one. A
-// fork may bring back what earlier bytes rest on, and take away what they were built again on.
+// newestAlive returns the newest attempt that no block excludes, as far as blocks were read; the last attempt
+// if there is none. A fork may restore the parents of earlier bytes, and remove those of bytes that were
+// built again.
 func (d *walletWorker) newestAlive(ctx context.Context, t wallet.Transaction) (chain.Signed, error) {
 	last := walletstate.LastAttempt(&t).Signed
 	if d.hasNonces() {
@@ -175,7 +176,7 @@ func (o *Manager) logLostBlock(ctx context.Context, t wallet.Transaction) {
 }
 
 // recordInclusion records the block of an attempt's row, and its finality. Fee and transfers come from the
-// node's answer about the same block; while it gives none, nothing is recorded.
+// node's answer about the same block. Until it gives one, nothing is recorded.
 func (d *walletWorker) recordInclusion(ctx context.Context, t wallet.Transaction, e evidence) error {
 	var moves []move
 
@@ -229,10 +230,10 @@ func end(reverted bool) move {
 	return walletstate.Confirm
 }
 
-// terminate handles a transaction of which no attempt can be included any more. A conflict fails it.
-// Expired bytes are signed anew until GiveUpAt, at most maxAttempts times: the old ones cannot be
-// included as well. A sweep for which the money is missing then is planned again: it may have been planned without a
-// top-up that it needs.
+// terminate handles a transaction without an attempt that can still be included. A conflict fails it. Expired
+// bytes are signed anew until GiveUpAt, at most maxAttempts times in all; the old bytes can never be included
+// as well. If the money for a sweep is missing then, the sweep fails and is planned again: its first plan may
+// lack a top-up that it needs.
 func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proof terminalProof) error {
 	if waits, err := d.outcomeWaits(ctx, t); err != nil {
 		return err
@@ -277,9 +278,9 @@ func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proo
 	return err
 }
 
-// terminateConflict handles a transaction that can never be included because of others. What ended with its
-// parent is built again where it can be, or planned again, as a sweep of coins; anything else fails, and bears what its
-// own cancel cost.
+// terminateConflict handles a transaction that others have made impossible. A payout that ended with its
+// parent is built again if possible; a sweep of coins is planned again. Any other transaction fails, and
+// bears the fee of its own cancel.
 func (d *walletWorker) terminateConflict(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -289,14 +290,14 @@ func (d *walletWorker) terminateConflict(
 		return err
 	}
 
-	if proof.inherited && sweepsCoins(t) { // the payment of one of its coins was spent otherwise
+	if proof.inherited && sweepsCoins(t) { // another transaction spent the payment behind one of its coins
 		return d.updateProven(ctx, t, wallet.Outgoing{}, proof.rows, fail(wallet.FailInsufficientFunds))
 	}
 
 	return d.failDisplaced(ctx, t, proof)
 }
 
-// failDisplaced fails a transaction that others displaced, at what its own cancel cost.
+// failDisplaced fails a transaction that others displaced, and charges it the fee of its own cancel.
 func (d *walletWorker) failDisplaced(ctx context.Context, t wallet.Transaction, proof terminalProof) error {
 	if proof.conflict.TxHash == "" {
 		own, known, err := d.ownConflict(ctx, t)
@@ -305,7 +306,7 @@ func (d *walletWorker) failDisplaced(ctx context.Context, t wallet.Transaction, 
 		}
 
 		if !known {
-			return d.update(ctx, t.ID) // the cancel is looked at first
+			return d.update(ctx, t.ID) // the cancel must be recorded first
 		}
 
 		proof.conflict = own
@@ -317,7 +318,7 @@ func (d *walletWorker) failDisplaced(ctx context.Context, t wallet.Transaction, 
 	}
 
 	if !known {
-		return d.update(ctx, t.ID) // the cancel is looked at first
+		return d.update(ctx, t.ID) // the cancel must be recorded first
 	}
 
 	return d.updateProven(ctx, t, wallet.Outgoing{}, proof.rows, func(t *wallet.Transaction) error {
@@ -325,8 +326,8 @@ func (d *walletWorker) failDisplaced(ctx context.Context, t wallet.Transaction, 
 	})
 }
 
-// displacementFee returns the network fee of a transaction's own cancel in a block, in base units of the native
-// coin; 0 for a conflict with anything else. known is false until the cancel is recorded as included.
+// displacementFee returns the network fee of a transaction's own cancel in a block, in base units of the
+// native coin; 0 for any other conflict. known is false until the cancel is recorded as included.
 func (d *walletWorker) displacementFee(
 	ctx context.Context,
 	t wallet.Transaction,

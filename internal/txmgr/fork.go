@@ -11,10 +11,10 @@ import (
 )
 
 // ApplyForkTx applies a fork to the transactions of a network, in the transaction that moves its cursor and
-// after RecordOutgoingTx. Every transaction in a block above the common one becomes due at once. Those
-// without a row any more are retracted, and so are Confirmed ones whose row is in another block. An Included
-// one whose row moved stays Included: the next look records its new block. Without a fork in the batch it
-// does nothing.
+// after RecordOutgoingTx. Every transaction in a block above the common one becomes due at once. A
+// transaction without a row any more is retracted, and so is a Confirmed one whose row is in another block.
+// An Included one whose row moved stays Included: the next look records its new block. Without a fork in the
+// batch it does nothing.
 func (o *Manager) ApplyForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch) error {
 	if !b.Rewound {
 		return nil
@@ -55,7 +55,7 @@ func (o *Manager) ApplyForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch)
 			}
 		}
 
-		t.DueAt = now // the write alone voids what was observed before the fork; see recordInclusion
+		t.DueAt = now // the write alone voids reads from before the fork; see recordInclusion
 		if err := tx.PutTransaction(ctx, &t); err != nil {
 			return err
 		}
@@ -64,9 +64,9 @@ func (o *Manager) ApplyForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch)
 	return nil
 }
 
-// RewindBalancesTx has the balances that nodes answered for above a fork read again, also on a lower branch. It belongs
-// to the transaction that moves the cursor, after the payments. Without a fork in the batch it does nothing, nor where
-// outputs are spent: there the sum of the coins follows the chain.
+// RewindBalancesTx marks balances that nodes gave above a fork to be read again, even from a lower branch. It
+// runs in the transaction that moves the cursor, after the payments. It does nothing without a fork in the
+// batch, and on networks that spend outputs: there the sum of the coins follows the chain.
 func (o *Manager) RewindBalancesTx(ctx context.Context, tx wallet.Tx, b follow.Batch) error {
 	if !b.Rewound {
 		return nil
@@ -110,8 +110,8 @@ func (o *Manager) RewindBalancesTx(ctx context.Context, tx wallet.Tx, b follow.B
 	return nil
 }
 
-// blockLost reports whether a fork took the block of a transaction out of the chain: its row is gone, or for
-// a Confirmed one in another block. Where no blocks are read, the batch has to prove it.
+// blockLost reports whether a fork removed the block of a transaction from the chain: its row is gone, or for
+// a Confirmed one it is in another block. Where no blocks are read, the batch has to prove it.
 func (o *Manager) blockLost(
 	ctx context.Context,
 	tx wallet.Tx,

@@ -12,14 +12,15 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// A wallet whose network shows a transaction of it that is not on record is frozen: the records were restored
-// from a backup, or somebody else has the key. The block handler freezes it in the transaction that stores the
-// block; freeze_sign.go keeps the wallet's worker from signing; freeze_fulfill.go records what a person
-// acknowledges.
+// A wallet is frozen if its network shows a transaction of it that is not on record: the records were
+// restored from a backup, or somebody else has the key. The block handler freezes it in the transaction that
+// stores the block. freeze_sign.go keeps the wallet's worker from signing. freeze_fulfill.go records a
+// person's acknowledgement.
 
-// freezeTx marks the rows of a batch whose transactions are not on record, and freezes their wallets. A row that
-// is stored already keeps its mark; in another block only one that fulfilled something does. What a foreign one took
-// there, fee included, is another thing than a person looked at.
+// freezeTx marks the rows of a batch whose transactions are not on record, and freezes their wallets. A
+// stored row keeps its mark. If its block changed, it keeps the mark only if the transaction fulfilled
+// something. The transfers and the fee of a foreign transaction may differ in another block from those that a
+// person acknowledged.
 func (o *Manager) freezeTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -77,8 +78,8 @@ func (o *Manager) freezeTx(
 	return nil
 }
 
-// keepMarks has the rows of a batch keep what is on record of them, and returns the keys of those that are new, or in
-// another block than they were.
+// keepMarks copies the marks of stored rows to the rows of a batch. It returns the keys of new rows, and of
+// open or foreign rows whose block changed.
 func keepMarks(b follow.Batch, rows, stored map[string]wallet.Outgoing) (fresh []string) {
 	for _, key := range slices.Sorted(maps.Keys(rows)) {
 		row, was := rows[key], stored[key]
@@ -99,7 +100,7 @@ func keepMarks(b follow.Batch, rows, stored map[string]wallet.Outgoing) (fresh [
 		row.Fee, row.Acknowledged = was.Fee, was.Acknowledged
 
 		if b.Reread() && walletstate.IsOpen(row) {
-			row.Transfers = transfersOf(b, row.TxHash) // one node's word until now
+			row.Transfers = transfersOf(b, row.TxHash) // until now only one node showed them
 		}
 
 		rows[key] = row
@@ -108,7 +109,7 @@ func keepMarks(b follow.Batch, rows, stored map[string]wallet.Outgoing) (fresh [
 	return fresh
 }
 
-// ownAmong returns the transactions of ours among those of rows with these keys, by hash.
+// ownAmong returns those transactions of the rows with these keys that are ours, by hash.
 func ownAmong(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -139,9 +140,9 @@ func transfersOf(b follow.Batch, txHash string) []chain.Transfer {
 	return found
 }
 
-// freezeByTx marks a row of a transaction that is not on record, and freezes its wallet. What a watch-only wallet does
-// is its owner's: it is foreign, and freezes nothing. Where transactions of others are tolerated, one of a master
-// wallet that equals no waiting payout is foreign at once.
+// freezeByTx marks the row of a transaction that is not on record, and freezes its wallet. A watch-only
+// wallet belongs to its owner: its transactions are foreign, and freeze nothing. Where foreign transactions
+// are tolerated, one of a master wallet that equals no waiting payout is foreign at once.
 func (o *Manager) freezeByTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -180,7 +181,7 @@ func (o *Manager) freezeByTx(
 	return o.freezeWalletTx(ctx, tx, *row, party, wallet.FrozenUnrecorded)
 }
 
-// freezeWalletTx freezes a wallet for the transaction of a row.
+// freezeWalletTx freezes the wallet of a row because of the row's transaction.
 func (o *Manager) freezeWalletTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -202,10 +203,12 @@ func (o *Manager) freezeWalletTx(
 	return tx.PutWallet(ctx, &w)
 }
 
-// isBefore reports whether a transaction is from before its master wallet was registered: what that did then is not
-// held against it. A fork may bring one of lost records into a block that low. Its nonce is above those that we signed,
-// or it is that of a row from after the registration, or of a transaction that waits. Nobody else used a deposit
-// address before. was is the row that is stored of what it spent, or the zero one.
+// isBefore reports whether a transaction is from before its master wallet was registered; such a transaction
+// does not freeze the wallet. The height of its block may deceive, as a fork may put a transaction of lost
+// records into a block that low. So it is false for a nonce above those that we signed. It is also false for
+// a spend whose stored row is Unrecorded or from after the registration, and for a spend of a transaction
+// that waits. Nobody else used a deposit address before, so it is false for these. was is the stored row of
+// the same spend, or zero.
 func isBefore(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -227,7 +230,7 @@ func isBefore(
 	return !slices.ContainsFunc(live, func(t wallet.Transaction) bool { return spendsKey(t, row.Key) }), err
 }
 
-// spendsKey reports whether bytes of a transaction use up what a row is of.
+// spendsKey reports whether bytes of a transaction make the spend of a row.
 func spendsKey(t wallet.Transaction, key string) bool {
 	return slices.ContainsFunc(t.Attempts, func(a wallet.Attempt) bool {
 		if len(a.Signed.Inputs) == 0 {
@@ -240,8 +243,9 @@ func spendsKey(t wallet.Transaction, key string) bool {
 	})
 }
 
-// withdrawTx deletes the rows of a block that was read again whose transactions are not in it: one node made them up.
-// The freeze that they alone caused ends. What a person has acknowledged stays.
+// withdrawTx deletes rows of a block that was read again if the block does not hold their transactions: one
+// node had invented them. If nothing else froze a wallet, its freeze ends. Rows that a person has
+// acknowledged stay.
 func (o *Manager) withdrawTx(ctx context.Context, tx wallet.Tx, b follow.Batch) error {
 	if !b.Reread() {
 		return nil
@@ -292,7 +296,7 @@ func (o *Manager) withdrawTx(ctx context.Context, tx wallet.Tx, b follow.Batch) 
 	return nil
 }
 
-// holds reports whether a block has a transaction, or may have it.
+// holds reports whether a block has a transaction, or lists it as unread.
 func holds(block chain.Block, txHash string) bool {
 	return slices.ContainsFunc(block.Spent, func(s chain.Spend) bool { return s.By == txHash }) ||
 		slices.ContainsFunc(block.Unread, func(u chain.Unread) bool { return u.TxHash == txHash })
@@ -321,8 +325,9 @@ func equalsWaiting(ctx context.Context, tx wallet.Tx, row wallet.Outgoing) (bool
 	}), nil
 }
 
-// RegisterTx stores a wallet that is used from now on. What its network held before is not held against it. A
-// wallet that is stored already stays as it is, but one that missed an epoch is frozen: lost records may have used it.
+// RegisterTx stores a wallet that is used from now on. Earlier transactions of it on its network do not
+// freeze it. A stored wallet is not changed, except that one that missed an epoch is frozen: lost records may
+// have used it.
 func (o *Manager) RegisterTx(ctx context.Context, tx wallet.Tx, network string, party chain.Party) error {
 	w, stored, err := o.walletOf(ctx, tx, network, party)
 	if err != nil {
@@ -360,7 +365,7 @@ func (o *Manager) newWallet(
 }
 
 // AcknowledgedTx ends the freeze of a wallet that made transactions which are not on record, once each is
-// acknowledged. A frozen wallet of another reason stays frozen.
+// acknowledged. A wallet that is frozen for its epoch stays frozen.
 func (o *Manager) AcknowledgedTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -375,8 +380,8 @@ func (o *Manager) AcknowledgedTx(
 	return o.thawTx(ctx, tx, &w)
 }
 
-// thawTx stores a wallet, unfrozen unless one of its transactions still waits for a person. What is queued
-// becomes due.
+// thawTx stores a wallet and unfreezes it, unless one of its transactions still waits for a person. Its
+// queued transactions become due.
 func (o *Manager) thawTx(ctx context.Context, tx wallet.Tx, w *wallet.Wallet) error {
 	open, err := tx.UnrecordedOutgoing(ctx, w.Network, w.Party.Address, o.now().Add(walletstate.ForeignFor))
 	if err != nil {

@@ -11,23 +11,25 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// Fulfillment is a final transaction that is not on record, with the waiting transactions whose payments it made.
+// Fulfillment is a final transaction that is not on record, with the waiting transactions whose payments it
+// made.
 type Fulfillment struct {
 	Network string
-	// Rows are what it took from our addresses.
+	// Rows are its spends from our addresses.
 	Rows []wallet.Outgoing
-	// Status is its block and fee, and what it moved.
+	// Status is its block, its fee and its transfers.
 	Status chain.TxStatus
 	// TransactionIDs are the waiting transactions.
 	TransactionIDs []string
 }
 
-// FulfillTx moves waiting transactions to confirmed, by a final transaction that made their payments: its hash
-// becomes bytes of theirs, and they make each move on the way with its event. Several become one batch.
+// FulfillTx moves waiting transactions to confirmed, because a final transaction made their payments. Its
+// hash becomes that of an attempt of theirs, and they make each move on the way with its event. Several
+// transactions become one batch.
 //
-// Errors: fault.State with code transaction_mismatch when it did not pay what one of them was to pay, with code
-// not_together when they cannot have been paid together, or with code settlement_state for a sweep whose own bytes may
-// still be included.
+// Errors are fault.State with one of these codes. transaction_mismatch: it did not make a payment of one of
+// them. not_together: one transaction cannot have paid all of them. settlement_state: it is a sweep whose own
+// bytes may still be included.
 func (o *Manager) FulfillTx(ctx context.Context, tx wallet.Tx, f Fulfillment) error {
 	driver, err := o.registry.Driver(f.Network)
 	if err != nil {
@@ -88,8 +90,8 @@ func (o *Manager) FulfillTx(ctx context.Context, tx wallet.Tx, f Fulfillment) er
 	return err
 }
 
-// putHashTx stores the hash of what fulfilled a transaction. It is stored already where a fork executed an own
-// transaction that had failed.
+// putHashTx stores the hash of the transaction that fulfilled another one. The hash is stored already if it
+// is an own transaction that had failed and was executed after a fork.
 func putHashTx(ctx context.Context, tx wallet.Tx, carrier wallet.Transaction, hash string) error {
 	own, err := tx.OwnTransactions(ctx, carrier.Network, []string{hash})
 	if err != nil || len(own) > 0 {
@@ -99,8 +101,8 @@ func putHashTx(ctx context.Context, tx wallet.Tx, carrier wallet.Transaction, ha
 	return tx.PutAttemptHash(ctx, carrier.Network, hash, carrier.ID, carrier.Kind)
 }
 
-// sweepStillLive returns the error of a transaction that cannot fulfill a sweep. Its own bytes would take what came
-// later; nobody is paid twice by waiting for them.
+// sweepStillLive returns the error of a transaction that cannot fulfill a sweep. The sweep's own bytes are
+// still live and would move later deposits. Waiting for them pays nobody twice.
 func sweepStillLive(sweep wallet.Transaction, txHash string) error {
 	return fault.New(
 		fault.State,
@@ -124,8 +126,9 @@ func (d *walletWorker) useNonceTx(ctx context.Context, tx wallet.Tx, nonce uint6
 	return tx.PutWallet(ctx, &w)
 }
 
-// cancelNonceTx queues a cancel at the nonce of a transaction whose order other bytes fulfilled, or at its durable one:
-// its own bytes would pay once more. The fee is raised to what the network asks for when the cancel is signed.
+// cancelNonceTx queues a cancel at the nonce, or the durable nonce, of a transaction whose order other bytes
+// fulfilled: its own bytes would pay once more. When the cancel is signed, its maximum fee is raised to the
+// current price.
 func (d *walletWorker) cancelNonceTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
 	cancel := cancelOf(t)
 	cancel.Order = d.cancelOrder(t.Nonce)
@@ -137,8 +140,8 @@ func (d *walletWorker) cancelNonceTx(ctx context.Context, tx wallet.Tx, t wallet
 	return err
 }
 
-// carrierTx returns the waiting transaction that the others are merged into: the one itself, or the carrier of
-// those that were signed together, or the oldest of several that are queued.
+// carrierTx returns the waiting transaction that the others are merged into: the only one, the carrier of
+// those that were signed together, or the oldest of several queued ones.
 func (o *Manager) carrierTx(ctx context.Context, tx wallet.Tx, f Fulfillment) (wallet.Transaction, error) {
 	all, err := rowsOf(ctx, tx, f.TransactionIDs)
 	if err != nil {
@@ -177,7 +180,7 @@ func (o *Manager) carrierTx(ctx context.Context, tx wallet.Tx, f Fulfillment) (w
 	return carrier, nil
 }
 
-// matches reports whether the transaction left the carrier's wallet and made each of its payments.
+// matches returns nil if the transaction spent from the carrier's wallet and made each of its payments.
 func (f Fulfillment) matches(carrier wallet.Transaction) error {
 	from := carrier.Order.From.Address
 	if !slices.ContainsFunc(f.Rows, func(row wallet.Outgoing) bool {
@@ -220,7 +223,7 @@ func (f Fulfillment) matches(carrier wallet.Transaction) error {
 	return nil
 }
 
-// signed returns what is known of the transaction's bytes. The bytes themselves are the network's.
+// signed returns the known parts of the transaction's bytes; the bytes themselves are not known here.
 func (f Fulfillment) signed(order chain.Order) chain.Signed {
 	s := chain.Signed{
 		TxHash:  f.Rows[0].TxHash,

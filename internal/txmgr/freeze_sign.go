@@ -12,9 +12,9 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// holdBack postpones a transaction that must not be signed now. One that waits for a person is not given up, nor
-// is one whose wallet this process has not compared with its network yet: lost records may have sent it. Later
-// ones of a frozen wallet, or of a network that lags, go stale as always.
+// holdBack postpones a transaction that must not be signed now. It does not go stale while it waits for a
+// person, or until this process has compared its wallet with the network: lost records may have sent it.
+// While a wallet is frozen or its network lags, its later transactions go stale as usual.
 func (d *walletWorker) holdBack(ctx context.Context, t wallet.Transaction) (held bool, err error) {
 	held, err = d.awaitsPerson(ctx, t)
 	if err != nil {
@@ -36,20 +36,21 @@ func (d *walletWorker) holdBack(ctx context.Context, t wallet.Transaction) (held
 	return true, d.update(ctx, t.ID, d.waitsFor(why))
 }
 
-// WaitsFrozen is why nothing is signed for a frozen wallet; see walletstate.Wait.
+// WaitsFrozen is the reason why nothing is signed for a frozen wallet; see walletstate.Wait.
 const WaitsFrozen = "wallet_frozen: nothing is signed for the wallet until Engine.Acknowledge or Engine.Unfreeze"
 
-// WaitsUnread is why nothing is signed for a wallet of which this process does not know yet what lost records sent.
+// WaitsUnread is the reason why nothing is signed while this process does not know what lost records sent
+// from a wallet.
 const WaitsUnread = "wallet_unread: nothing is signed until the wallet was compared with its network"
 
-// The other reasons for which nothing is signed.
+// The other reasons why nothing is signed.
 const (
 	waitsBehind   = "network_behind: nothing is signed until the network is read up to its tip"
 	waitsInFlight = "queued: earlier transactions of the wallet wait for a block"
 	waitsMaySign  = "process_wrong: the process signs nothing, as its clock or its signer is wrong; see Engine.Health"
 )
 
-// stopReason returns why signingWaits held a transaction back.
+// stopReason returns the reason for which signingWaits held a transaction back.
 func (d *walletWorker) stopReason(ctx context.Context, t wallet.Transaction) (string, error) {
 	frozen, err := d.frozenAmong(ctx, d.db, t)
 	if err != nil {
@@ -72,8 +73,8 @@ func (d *walletWorker) stopReason(ctx context.Context, t wallet.Transaction) (st
 	return WaitsUnread, nil
 }
 
-// signingWaits reports whether a transaction that no person has to look at must not be signed now. A stale one
-// waits for nothing but the proof that it was never sent.
+// signingWaits reports whether a transaction that waits for no person must not be signed now. A stale payout
+// only waits for the proof that lost records did not send it.
 func (d *walletWorker) signingWaits(ctx context.Context, t wallet.Transaction) (bool, error) {
 	if !walletstate.Stale(&t, d.now()) {
 		return d.signingStopped(ctx, t)
@@ -84,7 +85,7 @@ func (d *walletWorker) signingWaits(ctx context.Context, t wallet.Transaction) (
 	}
 
 	if !d.config.MaySign() {
-		return true, nil // by this clock
+		return true, nil // it is stale only by this process's clock
 	}
 
 	read, err := d.isRead(ctx)
@@ -92,7 +93,7 @@ func (d *walletWorker) signingWaits(ctx context.Context, t wallet.Transaction) (
 	return !read, err
 }
 
-// awaitsPerson reports whether a payout waits until a person has said what happened; see awaitsReview.
+// awaitsPerson reports whether a payout waits for a person's acknowledgement; see awaitsReview.
 func (d *walletWorker) awaitsPerson(ctx context.Context, t wallet.Transaction) (bool, error) {
 	if t.Kind != wallet.Payout {
 		return false, nil
@@ -114,9 +115,10 @@ func (d *walletWorker) awaitsPerson(ctx context.Context, t wallet.Transaction) (
 	return waits, asStoreError(err)
 }
 
-// awaitsReview reports whether a payout waits until a person has said what happened: it is older than the epoch
-// that froze its wallet, or equals one of the wallet's transactions that are not on record, or the one that
-// froze the wallet has left the chain: what that paid is not known any more, and it may come back.
+// awaitsReview reports whether a payout waits for a person's acknowledgement. It does if it is older than the
+// epoch that froze its wallet, or if it equals a transaction of the wallet that is not on record. It also
+// does if the transaction that froze the wallet has left the chain: its payments are not known any more, and
+// it may come back.
 func awaitsReview(
 	ctx context.Context,
 	r wallet.Reader,
@@ -144,9 +146,9 @@ func awaitsReview(
 	return len(rows) == 0, err
 }
 
-// signingStopped reports whether nothing new is signed for the wallets of a transaction: one is frozen, or their
-// network is not read up to its tip. A cancel may go on: it excludes bytes that are signed, or takes a
-// nonce that nothing has.
+// signingStopped reports whether nothing new is signed for the wallets of a transaction: one is frozen, or
+// their network is not read up to its tip. A cancel is never stopped: it excludes bytes that are signed, or
+// uses up a free nonce.
 func (d *walletWorker) signingStopped(ctx context.Context, t wallet.Transaction) (bool, error) {
 	if t.Kind == wallet.Cancel {
 		return false, nil
@@ -164,8 +166,8 @@ func (d *walletWorker) signingStopped(ctx context.Context, t wallet.Transaction)
 	return d.unread(ctx)
 }
 
-// outcomeWaits reports whether the proof that signed bytes are dead waits: for a person, who has to say whether what
-// took their place did what they were to do, or for the blocks that show it.
+// outcomeWaits reports whether a proof that signed bytes are dead must wait. It waits for a person to decide
+// whether the transaction that displaced them made their payments, or for the blocks that show it.
 func (d *walletWorker) outcomeWaits(ctx context.Context, t wallet.Transaction) (bool, error) {
 	if waits, err := d.awaitsPerson(ctx, t); waits || err != nil {
 		return waits, err
@@ -189,8 +191,8 @@ func (d *walletWorker) unread(ctx context.Context) (bool, error) {
 	return !read, err
 }
 
-// frozenAmong reports whether a wallet that a transaction takes from, or a master wallet that it sweeps to, is
-// frozen, or is to be.
+// frozenAmong reports whether a wallet that a transaction takes from is frozen, or missed the freeze of an
+// epoch. For a sweep it also checks the wallets that it pays.
 func (o *Manager) frozenAmong(ctx context.Context, r wallet.Reader, t wallet.Transaction) (bool, error) {
 	addresses := map[chain.Address]bool{t.Order.From.Address: true}
 	if t.Order.FeePayer != nil {
@@ -217,8 +219,8 @@ func (o *Manager) frozenAmong(ctx context.Context, r wallet.Reader, t wallet.Tra
 	return false, nil
 }
 
-// refuseFrozenTx returns an illegalMove for the first bytes of a transaction whose wallet was frozen while it was
-// signed.
+// refuseFrozenTx returns an illegalMove for the first bytes of a transaction if one of its wallets was frozen
+// while it was signed.
 func (d *walletWorker) refuseFrozenTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
 	if t.Kind == wallet.Cancel {
 		return nil
@@ -263,7 +265,7 @@ func (d *walletWorker) nonceExplained(
 	}
 
 	if w.NextNonce == 0 && until <= c.At.Height {
-		return nil // it was made before the network was read
+		return nil // they were made before the network was read
 	}
 
 	return fault.New(
@@ -278,12 +280,12 @@ func (d *walletWorker) nonceExplained(
 	)
 }
 
-// unreadNonce is a count of a wallet's transactions that the records do not explain, with the node's tip when this
-// process first saw it.
+// unreadNonce is a count of a wallet's transactions that the records do not explain. tip is the height of the
+// node's tip when this process first saw the count.
 type unreadNonce struct{ counted, tip uint64 }
 
-// readUntil returns the height up to which the network has to be read before a count of the wallet's transactions is
-// known to be older than the records.
+// readUntil returns the height up to which the network must be read. After that, a count of the wallet's
+// transactions that is still not explained is older than the records.
 func (d *walletWorker) readUntil(ctx context.Context, counted uint64) (uint64, error) {
 	key := d.network.Slug + "/" + string(d.party.Address)
 	if seen, ok := d.unreadNonces.Load(key); ok && seen.(unreadNonce).counted == counted {

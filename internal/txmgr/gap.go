@@ -10,10 +10,10 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
-// fillGaps queues a cancel for each nonce below the wallet's next one that no live transaction has and that
-// no block used, once per turn: nothing behind it can be included. A payout that was reverted at the nonce, before a
-// fork, is charged for it; else t names the owner. Should the nonce be used in a block that was not read yet, the
-// cancel fails without effect.
+// fillGaps queues a cancel for each gap, once per turn: a nonce below the wallet's next one that no live
+// transaction has and that no block used. No later nonce can be included before it. If a payout was reverted
+// at the nonce, before a fork, it is charged for the cancel; else t's owner is. If the nonce was used in a
+// block that is not read yet, the cancel fails without effect.
 func (d *walletWorker) fillGaps(ctx context.Context, t wallet.Transaction) error {
 	if !d.hasNonces() || d.gapsFilled {
 		return nil
@@ -60,9 +60,10 @@ func (d *walletWorker) fillGaps(ctx context.Context, t wallet.Transaction) error
 	return nil
 }
 
-// isBelowHistoryEnd reports whether the nonce of a cancel was used before the network was read: the network counts it
-// as used, and the blocks, read to the tip, show neither it nor the one below. It was taken for free while a node
-// counted too few, and no block that is read will ever show what used it.
+// isBelowHistoryEnd reports whether the nonce of a cancel was used before the network was read. The network
+// counts the nonce as used, but the blocks, read to the tip, show neither it nor the one below. The cancel
+// was queued because a node counted too few. No block that is read will ever show the transaction that used
+// the nonce.
 func (d *walletWorker) isBelowHistoryEnd(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -117,7 +118,7 @@ func (d *walletWorker) gaps(ctx context.Context, network string) ([]uint64, erro
 		keys[i] = chaindata.SpendKey(chain.Spend{Sender: d.party.Address, Nonce: nonce})
 	}
 
-	for i, key := range keys { // highest first: below a used nonce none is free
+	for i, key := range keys { // highest first: no nonce below a used one is free
 		used, err := d.db.OutgoingByKey(ctx, network, []string{key})
 		if err != nil {
 			return nil, &storeError{err}

@@ -13,18 +13,20 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// A fork may take a payment away that does not come back, and its output with it. Bytes that spend it cannot be
-// included then, which no block proves, and the other outputs that they spend wait with them:
+// A fork may remove a payment that does not come back, and its output with it. Bytes that spend that output
+// cannot be included then, but no block proves it. The other outputs that they spend wait with them:
 //
-//	payout   replaced, or displaced by its cancel, by bytes that spend the outputs that are there; where none is, it
-//	         waits for them, and Health says so: it may be paid by bytes that are out. So does what rests on it, until
-//	         the block of what replaced it proves that it is dead, see rebuild.go
-//	sweep    failed for want of money once no node has its bytes for CancelAfter, and planned again with what is there
+//	payout   replaced, or displaced by its cancel, by bytes that spend the outputs that still exist. If none exists,
+//	         it waits for them, and Health reports it: bytes that were sent may still pay it. Its children wait too,
+//	         until the block of the replacement proves them dead, see rebuild.go
+//	sweep    fails for want of money once no node has its bytes for CancelAfter, and is planned again with the
+//	         outputs that exist
 //
-// Should a fork bring the output back, and the bytes that were given up with it, at most one of the two is included:
-// both spend an output that was there all the time.
+// If a fork restores the output and the bytes that were given up, at most one of the two transactions is
+// included: both spend an output that was never gone.
 
-// goneCoins returns the coins among inputs that are in no block any more, nor own change in the pool.
+// goneCoins returns the coins among inputs that are in no block any more and are not our own change in the
+// pool.
 func goneCoins(
 	ctx context.Context,
 	r wallet.Reader,
@@ -40,8 +42,8 @@ func goneCoins(
 	return slices.DeleteFunc(coins, func(c wallet.Coin) bool { return c.Height > 0 || c.Depth > 0 }), err
 }
 
-// waitsForDependents reports whether other transactions rest on one that may still be included, and pay for it. What
-// spends a coin that is gone, and no node has, waits for none.
+// waitsForDependents reports whether other transactions depend on one that may still be included, and pay for
+// it. It is false if the transaction spends a coin that is gone and no node has it.
 func (d *walletWorker) waitsForDependents(ctx context.Context, t wallet.Transaction) (bool, error) {
 	rests, err := hasDependents(ctx, d.db, t)
 	if err != nil || !rests {
@@ -69,8 +71,8 @@ func spendsGone(ctx context.Context, r wallet.Reader, t wallet.Transaction) (boo
 	return len(gone) > 0, err
 }
 
-// withoutGone returns bytes with those of their inputs that others can share which replace them. The payment that a
-// bump spends counts as there, and a sweep shares all: it moves what they hold.
+// withoutGone returns bytes without the inputs that are gone, for a replacement that shares the others. The
+// payment that a bump spends stays. A sweep keeps all inputs: it moves their money.
 func (d *walletWorker) withoutGone(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -94,8 +96,8 @@ func (d *walletWorker) withoutGone(
 	return signed, nil
 }
 
-// displacedBytes returns the bytes that a cancel displaces, with the inputs that it can share. The payment that a bump
-// spends is none of them: it is not the wallet's and may never be included.
+// displacedBytes returns the bytes that a cancel displaces, with the inputs that the cancel can share. It
+// leaves out the payment that a bump spends, which is not the wallet's and may never be included.
 func (d *walletWorker) displacedBytes(ctx context.Context, t wallet.Transaction) (chain.Signed, error) {
 	last, err := d.withoutGone(ctx, t, walletstate.LastAttempt(&t).Signed)
 	if err != nil || t.Order.Bumps == nil {
@@ -115,8 +117,9 @@ func sweepsCoins(t wallet.Transaction) bool {
 	return t.Kind == wallet.Sweep && len(t.Attempts) > 0 && len(walletstate.LastAttempt(&t).Signed.Inputs) > 0
 }
 
-// lostSince returns since when this process has seen no node with the bytes of a transaction, and all of them spend a
-// coin that is gone; lost is false where it has not. known is the attempt that a node has, or empty.
+// lostSince returns the time since which this process has seen a transaction lost: no node has its bytes, and
+// each attempt spends a coin that is gone. Otherwise lost is false. known is the attempt that a node has, or
+// "".
 func (d *walletWorker) lostSince(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -144,7 +147,7 @@ func (d *walletWorker) lostSince(
 	return since, true, nil
 }
 
-// lostWallets returns the wallets with a transaction that is lost for long, as this process saw it.
+// lostWallets returns the wallets with a transaction that has been lost for long, as this process saw it.
 func (o *Manager) lostWallets(ctx context.Context, network string) (out []health.Wallet, err error) {
 	o.lost.Range(func(key, value any) bool {
 		id, _ := key.(string)
@@ -166,7 +169,7 @@ func (o *Manager) lostWallets(ctx context.Context, network string) (out []health
 			return false
 		}
 
-		if !gone || t.State != wallet.Signed && t.State != wallet.Broadcast { // another process saw it
+		if !gone || t.State != wallet.Signed && t.State != wallet.Broadcast { // another process moved it
 			o.lost.Delete(id)
 			return true
 		}
@@ -194,7 +197,7 @@ func (o *Manager) lostWallets(ctx context.Context, network string) (out []health
 	return out, err
 }
 
-// giveUpLost fails a sweep of coins that cannot be included without one that is gone.
+// giveUpLost fails a sweep of coins that can only be included with a coin that is gone.
 func (d *walletWorker) giveUpLost(ctx context.Context, t wallet.Transaction) error {
 	d.lost.Delete(t.ID)
 

@@ -6,9 +6,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// highestTip returns the height of the highest tip that any node shows, where the preferred one shows a tip: a node may
-// lag, and restored records may lack what is above its tip. alone is set while that tip is not agreed on; for
-// poolPatience at most.
+// highestTip returns the height of the highest tip among all nodes, given the tip of the preferred one. A
+// node may lag, and restored records may lack the blocks above its tip. alone is set while no second node
+// confirms the tip, for at most poolPatience.
 func (o *Manager) highestTip(
 	ctx context.Context,
 	driver chain.Driver,
@@ -19,7 +19,7 @@ func (o *Manager) highestTip(
 		return tip.Height, false
 	}
 
-	shared, err := agreed.AgreedHead(ctx) // has every node show its tip
+	shared, err := agreed.AgreedHead(ctx) // makes every node report its tip
 
 	for _, node := range agreed.Nodes() {
 		if node.Trouble != chain.NodeSilent && node.Trouble != chain.NodeForeign {
@@ -49,10 +49,12 @@ func (o *Manager) highestTip(
 	return tip.Height, false
 }
 
-// maxBehind is how many blocks a node may be behind another that is believed: weeks of the fastest networks.
+// maxBehind bounds, in blocks, how far above the preferred node's tip another node's tip may be to count:
+// weeks of the fastest networks.
 const maxBehind = 1 << 24
 
-// Unconfirmed returns what of a network is one node's word by configuration; empty when nothing is.
+// Unconfirmed describes the data of a network that, by configuration, only one node confirms; empty if there
+// is none.
 func (o *Manager) Unconfirmed(network string) string {
 	driver, err := o.registry.Driver(network)
 	if err != nil {

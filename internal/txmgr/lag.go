@@ -12,7 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// How far a network may be behind its node's tip while wallets sign: minLag blocks, or what it makes in lagTime.
+// The most that a network may be behind its node's tip while wallets sign: minLag blocks, or the blocks of
+// lagTime.
 const (
 	minLag  = 3
 	lagTime = 30 * time.Second
@@ -28,7 +29,7 @@ func (o *Manager) Lags(ctx context.Context, n chain.Network) (bool, error) {
 	return followed && (c.Stopped != "" || scanstate.Lags(c, minLag, lagTime)), nil
 }
 
-// postponeUnread makes the transactions that cannot be signed while their network lags due later, all in one write,
+// postponeUnread postpones the transactions that cannot be signed while their network lags, all in one write,
 // and returns the others.
 func (o *Manager) postponeUnread(
 	ctx context.Context,
@@ -59,7 +60,8 @@ func (o *Manager) postponeUnread(
 	})
 }
 
-// postponeTx makes those of some transactions that are queued due after queuedRetryEvery, and records why they wait.
+// postponeTx makes the queued ones among some transactions due after queuedRetryEvery, and records why they
+// wait.
 func postponeTx(ctx context.Context, tx wallet.Tx, ids []string, now time.Time, why string) error {
 	for _, id := range ids {
 		t, err := tx.Transaction(ctx, id)

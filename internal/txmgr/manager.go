@@ -1,15 +1,15 @@
 // Package txmgr sends our own transactions: it queues, signs, broadcasts, replaces and follows them.
 //
-// A transaction is queued in the store transaction of the object that wants it (payout, refund, release).
-// The worker takes the lease of the wallet that pays, reserves the nonce or the coins, has the bytes
-// signed, and stores them with their hash and nonce before the first broadcast. From then on only what the
-// network proves moves the record. The same bytes are sent until a block includes them. They are replaced
-// by bytes that pay more, at the same nonce or sharing a coin. They fail when a final block proves that
-// none of them can be included. A time-out at broadcast is not a failure.
+// A transaction is queued in the store transaction of the object that needs it (payout, refund, release). The
+// worker takes the lease of the wallet that pays, and reserves the nonce or the coins. It has the bytes
+// signed, and stores them with their hash and nonce before the first broadcast. From then on, only proofs of
+// the network move the record. The same bytes are sent until a block includes them. They are replaced by
+// bytes that pay more, at the same nonce or sharing a coin. They fail when a final block proves that none of
+// them can be included. A time-out at broadcast is not a failure.
 //
-// Nonces, coins and balance reservations of wallets are maintained here; drivers keep no state. Owners of
-// transactions are notified by the internal event event.TransactionMoved, in the same store transaction.
-// The engine calls Step for each network; records and store roles are in chain/wallet.
+// This package maintains nonces, coins and balance reservations of wallets; drivers keep no state. Owners of
+// transactions are notified by the internal event event.TransactionMoved, in the same store transaction. The
+// engine calls Step for each network; records and store roles are in chain/wallet.
 //
 // It is one package because queue, nonces, coins, balances and outcomes of a wallet change in one transaction.
 package txmgr
@@ -42,25 +42,27 @@ type Config struct {
 	Log *slog.Logger
 	// Process names this process in the default of Heartbeat.
 	Process string
-	// WatchOnly holds, by network slug and account index, master wallets whose keys this service does
-	// not have. They receive; a transaction that they should pay fails as signer_refused:watch_only.
+	// WatchOnly holds, by network slug and account index, master wallets whose keys this service does not
+	// have. They only receive; a transaction that such a wallet should pay fails as
+	// signer_refused:watch_only.
 	WatchOnly map[string]map[uint32]chain.Address
-	// Foreign says what a transaction of a master wallet that is not on record does.
+	// Foreign selects the effect of a master wallet's transaction that is not on record.
 	Foreign wallet.ForeignPolicy
-	// Epoch returns the epoch that the records are in. Defaults to that of records which were never replaced.
+	// Epoch returns the epoch of the records. Defaults to the epoch of records that were never replaced.
 	Epoch func() Epoch
-	// MaySign reports whether this process's clock is right enough to sign. Defaults to always.
+	// MaySign reports whether this process's clock is accurate enough to sign. Defaults to always true.
 	MaySign func() bool
-	// ReplaceAfter is how long signed bytes may wait for a block before bytes that pay more replace
+	// ReplaceAfter is the time that signed bytes may wait for a block before bytes that pay more replace
 	// them, where the network has replacement. Defaults to 3 minutes.
 	ReplaceAfter time.Duration
-	// CancelAfter is how long bytes that cannot be replaced within their maximum fee may block the
+	// CancelAfter is the time that bytes which cannot be replaced within their maximum fee may block the
 	// wallet before a cancel displaces them. Defaults to 6 hours.
 	CancelAfter time.Duration
-	// FundsGrace is how long a payout that may be signed, and whose wallet looks empty, waits before it fails as
-	// chain:insufficient_funds: the node may lag. Defaults to 10 minutes.
+	// FundsGrace is the time, from when a payout may be signed, for which it waits for the money of its
+	// wallet. Then it fails as chain:insufficient_funds. The wallet may only look empty, at a node that lags.
+	// Defaults to 10 minutes.
 	FundsGrace time.Duration
-	// Heartbeat owns the leases. Defaults to one of its own, which beats whenever it is asked for an owner.
+	// Heartbeat owns the leases. Defaults to a private one, which beats whenever it is asked for an owner.
 	Heartbeat *heartbeat.Heartbeat
 	// Batch is the maximum number of transactions in one Step. Defaults to 100.
 	Batch int
@@ -69,8 +71,8 @@ type Config struct {
 // The bounds of one wallet and one transaction.
 const (
 	maxAttempts = 8 // sets of signed bytes per transaction
-	// maxInFlight is the number of transactions of one wallet that are signed and in no block: what
-	// nodes accept of one sender.
+	// maxInFlight is the number of transactions of one wallet that are signed and in no block: the number
+	// that nodes accept from one sender.
 	maxInFlight = 16
 )
 
@@ -81,16 +83,15 @@ type Manager struct {
 	db        DB
 	registry  *chain.Registry
 	addresses sync.Map // network and chain.KeyRef → chain.Address; they never change
-	waits     sync.Map // transaction id → why its outcome waits, as it was logged
-	lost      sync.Map // transaction id → since when a sweep's coins are gone; see lostSince
-	measures  sync.Map // hash of a sweep → since when it is tried to be measured
+	waits     sync.Map // transaction id → the logged reason why its outcome waits
+	lost      sync.Map // transaction id → the time since which it is lost; see lostSince
+	measures  sync.Map // hash of a sweep → the time of the first try to measure it
 	// unreadNonces are the unreadNonce of wallets, by network and address.
 	unreadNonces sync.Map
 	// unusableNonces are the unusableNonce of wallets, by network and account.
 	unusableNonces sync.Map
 	firstTips      firstTips
-	// disputes are the transactions about which nodes disagreed, or for which the signer hung, when this process made
-	// them last; see Disputes.
+	// disputes are the transactions whose last try by this process ended in a dispute; see Disputes.
 	disputes Disputes
 }
 
@@ -145,8 +146,8 @@ func unknownNetwork(slug string) error {
 	return fault.New(fault.NotFound, "network_unknown", "network %q is not enabled here", slug)
 }
 
-// EnqueueTx queues a transaction in the store transaction of the object that wants it: Queued, due now,
-// with a new id unless it has one. fault.Invalid: the order lacks a payer, destination or maximum fee.
+// EnqueueTx queues a transaction in the store transaction of the object that needs it: Queued, due now, with
+// a new id unless it has one. fault.Invalid: the order lacks a payer, destination or maximum fee.
 // fault.Unsupported: the driver cannot send.
 func (o *Manager) EnqueueTx(
 	ctx context.Context,
@@ -190,8 +191,8 @@ func (o *Manager) EnqueueTx(
 }
 
 // CancelTx fails an unsigned transaction as canceled. Errors: fault.State with code transaction_signed for a
-// signed one, whose bytes may still be included; fault.State with code transaction_awaiting_review for a payout
-// that may have been sent by records that are lost.
+// signed transaction, whose bytes may still be included. fault.State with code transaction_awaiting_review
+// for a payout that lost records may have sent.
 func (o *Manager) CancelTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -274,7 +275,7 @@ func (o *Manager) refuseReviewTx(ctx context.Context, tx wallet.Tx, t wallet.Tra
 	)
 }
 
-// MasterWallet returns the master wallet of the account with an index, on a network.
+// MasterWallet returns the master wallet of an account on a network; accountIndex is the account's index.
 func (o *Manager) MasterWallet(
 	ctx context.Context,
 	network string,

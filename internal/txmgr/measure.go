@@ -80,15 +80,15 @@ func (d *walletWorker) measured(
 	return transfers, true, nil
 }
 
-// stopsMeasuring reports whether a transaction was tried to be measured for long enough, by this process.
+// stopsMeasuring reports whether this process has tried to measure a transaction for measureWithin.
 func (d *walletWorker) stopsMeasuring(hash string) bool {
 	began, _ := d.measures.LoadOrStore(hash, d.now())
 
 	return d.now().Sub(began.(time.Time)) > measureWithin
 }
 
-// MeasuredSweep returns what a transaction that is not on record moved, with what a token took of it without a log from
-// the master wallets that it paid.
+// MeasuredSweep returns the transfers of a transaction that is not on record. It adds the amounts that a
+// token took without a log from the master wallets that received it.
 //
 // Errors: fault.Unavailable while the balances at its block cannot be read.
 func (o *Manager) MeasuredSweep(
@@ -127,8 +127,8 @@ func (o *Manager) MeasuredSweep(
 	return measured, err
 }
 
-// shortfall returns how much less a holding has after a block than before it with all that the block's logs say, in
-// base units.
+// shortfall returns the amount, in base units, by which a holding after a block is below its balance before
+// the block plus the transfers in the block's logs.
 func shortfall(
 	ctx context.Context,
 	balancer chain.Balancer,
@@ -164,7 +164,7 @@ func shortfall(
 	for _, m := range block.Transfers {
 		if m.AssetID == holding.AssetID && m.To == holding.Address {
 			if sum, ok = sum.AddOK(m.Amount); !ok {
-				return chain.Amount{}, nil // no balance can be that high: the logs are no sums
+				return chain.Amount{}, nil // no balance can be that high: the logs do not add up
 			}
 		}
 
@@ -178,12 +178,12 @@ func shortfall(
 	return sum.SubFloor(gone).SubFloor(after[0]), nil
 }
 
-// cutOf returns the part of what a holding lacks after a block that falls to a transaction, in base units: by what each
-// transfer brought, rounded down, and the remainder to the largest. A token's fee is rounded for each of them, so that
-// none may be taken of a small one.
+// cutOf returns a transaction's part of the amount that a holding lacks after a block, in base units. Each
+// transfer to the holding bears a part by its amount, rounded down, and the largest bears the remainder. A
+// token's fee is rounded for each transfer, so that a small one may bear none.
 func cutOf(block chain.Block, holding chain.Holding, txHash string, missing chain.Amount) (cut chain.Amount) {
 	if missing.IsZero() {
-		return chain.Amount{} // also where the logs are no sums
+		return chain.Amount{} // also where the logs do not add up
 	}
 
 	var (

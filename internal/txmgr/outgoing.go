@@ -13,13 +13,13 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// RecordOutgoingTx stores what the blocks of a batch took from our addresses, in the transaction that moves
+// RecordOutgoingTx stores the spends of our addresses in the blocks of a batch, in the transaction that moves
 // the network's cursor: one row per nonce, coin or signature. A fork deletes the rows above it that the new
-// blocks do not hold; so does a block that is read again with its own, and what they froze goes on. It comes before
-// ApplyForkTx, which reads the rows, and is idempotent.
+// blocks do not hold. A block that is read again deletes its own rows likewise, and a freeze that only these
+// rows caused ends. It must run before ApplyForkTx, which reads the rows. It is idempotent.
 //
-// What payers spend is recorded too, without an address, where it pays a master wallet or something of ours rests
-// on it: when another transaction makes such a spend, what rests on it is dead.
+// Spends of payers are recorded too, without an address, if the payer's transaction pays a master wallet or
+// if transactions of ours depend on it. When another transaction makes such a spend, they are dead.
 func (o *Manager) RecordOutgoingTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -129,8 +129,8 @@ func outgoingRows(
 	return rows, nil
 }
 
-// addFunding adds the keys of what transactions spend that pay a master wallet: what the wallet builds on such a
-// payment dies with it when a fork has its payer spend the money otherwise.
+// addFunding adds the keys of the spends of transactions that pay a master wallet. If after a fork the payer
+// spends the money otherwise, the wallet's transactions that depend on the payment are dead.
 func addFunding(
 	ctx context.Context,
 	b follow.Batch,
@@ -175,8 +175,8 @@ func addFunding(
 	return nil
 }
 
-// coinOwners returns the owners of our coins among the outputs of transactions: of those that are indexed,
-// and of those that a batch makes and spends itself.
+// coinOwners returns the owners of our coins among the outputs of transactions: indexed coins, and coins that
+// a batch makes and spends itself.
 func coinOwners(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -222,8 +222,8 @@ func coinOwners(
 	return owners, nil
 }
 
-// parentSpends returns the keys of the spends that bumps and payouts of ours rest on. Each reserves the output
-// that it spends, which is in no block, or in one that a fork takes away.
+// parentSpends returns the keys of the spends on which bumps and payouts of ours depend. Each of them
+// reserves the output that it spends, which is in no block, or in a block that a fork removes.
 func parentSpends(ctx context.Context, tx wallet.Tx, b follow.Batch, coins bool) (map[string]bool, error) {
 	keys := map[string]bool{}
 	if !coins {

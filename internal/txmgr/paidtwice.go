@@ -12,11 +12,12 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/follow"
 )
 
-// This file finds transactions of ours of which two attempts are in blocks. The network's driver called one of them
-// dead, and it was not: what it moved left the wallet a second time.
+// This file finds transactions of ours with two attempts in blocks. The network's driver called one of them
+// dead, and it was not: its payment left the wallet a second time.
 
-// freezePaidTwiceTx marks the rows of a batch that are a second attempt of a transaction of ours, and freezes their
-// wallets: the driver may say so of more. keys are those of our own attempts, own says of which transaction each is.
+// freezePaidTwiceTx marks the rows of a batch that are a second attempt of a transaction of ours. It freezes
+// their wallets, because the driver may be wrong about more transactions. keys are the rows of our own
+// attempts; own maps each hash to its transaction.
 func (o *Manager) freezePaidTwiceTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -75,8 +76,8 @@ func (o *Manager) freezePaidTwiceTx(
 	return nil
 }
 
-// executed returns, for the transactions of which there are several attempts, the hash of the one that blocks before
-// the batch executed; empty where they executed none.
+// executed returns, for each transaction with several attempts, the hash of the attempt that blocks before
+// the batch executed; "" if they executed none.
 func (o *Manager) executed(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -134,7 +135,7 @@ func (o *Manager) executed(
 	return executed, nil
 }
 
-// isNonce reports whether the row is of a sender's nonce, which one transaction alone uses.
+// isNonce reports whether the row is of a sender's nonce, which only one transaction can use.
 func isNonce(row wallet.Outgoing) bool {
 	return row.Key == chaindata.SpendKey(chain.Spend{Sender: row.Address, Nonce: row.Nonce})
 }

@@ -13,12 +13,12 @@ import (
 // This file follows transactions on networks whose blocks are not read (Solana by address). There the
 // driver's answers about a hash decide.
 
-// observation is what the network returned for all attempts of one transaction.
+// observation is the network's answer about all attempts of one transaction.
 type observation struct {
-	// hash is the attempt that is in a block, with its status; else empty.
+	// hash is the attempt that is in a block, with its status; else "".
 	hash   string
 	status chain.TxStatus
-	// pooled is the newest attempt that waits for a block; else empty.
+	// pooled is the newest attempt that waits for a block; else "".
 	pooled string
 	// terminal is set when every attempt is proven dead: conflict if any is, else expired.
 	terminal chain.TerminalReason
@@ -106,7 +106,7 @@ func (d *walletWorker) followPolled(ctx context.Context, t wallet.Transaction) e
 }
 
 // recordPolledInclusion records the block that holds an attempt, and its finality. If the record changed
-// since it was read, the observation is dropped, and the next look decides.
+// since it was read, the observation is dropped and made again at the next look.
 func (d *walletWorker) recordPolledInclusion(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -137,8 +137,8 @@ func (d *walletWorker) recordPolledInclusion(
 	return d.update(ctx, t.ID, moves...)
 }
 
-// blockReplaced reports whether another block has the height of this one. A node that is not that far
-// yet, or has pruned the block, proves nothing.
+// blockReplaced reports whether another block has the height of this one. A node that has not reached that
+// height, or has pruned the block, proves nothing.
 func (d *walletWorker) blockReplaced(ctx context.Context, block chain.Ref) (bool, error) {
 	at, err := d.driver.RefAt(ctx, block.Height)
 	if errors.Is(err, fault.NotFound) || errors.Is(err, fault.Stopped) {

@@ -9,15 +9,18 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 )
 
-// A transaction of lost records may wait in the pool for ever, and its wallet signs nothing until it is in a block or
-// gone. A person may say that it is foreign: that is a row without a block, which proves nothing.
+// A transaction of lost records may wait in the pool for ever. Its wallet signs nothing until the transaction
+// is in a block or gone. A person may acknowledge it as foreign. That is stored as a row without a block,
+// which proves nothing.
 
-// pooledKey returns the key of the row that acknowledges a transaction in the pool. It is no chain.Spend.Key.
+// pooledKey returns the key of the row that acknowledges a transaction in the pool. No chain.Spend has such a
+// key.
 func pooledKey(txHash string, address chain.Address) string {
 	return "pool/" + txHash + "/" + string(address)
 }
 
-// PooledFrom returns the addresses that a transaction in a network's pool takes from, if it is not on record.
+// PooledFrom returns the addresses that a transaction in a network's pool takes from; none if it is on
+// record.
 func (o *Manager) PooledFrom(ctx context.Context, network, txHash string) ([]chain.Address, error) {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
@@ -41,7 +44,7 @@ func (o *Manager) PooledFrom(ctx context.Context, network, txHash string) ([]cha
 	return slices.Sorted(maps.Keys(unrecorded)), err
 }
 
-// AcknowledgePooledTx records that a transaction of an address which waits in the pool is foreign.
+// AcknowledgePooledTx records that a transaction of an address that waits in the pool is foreign.
 func (o *Manager) AcknowledgePooledTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -98,8 +101,9 @@ func (o *Manager) dropAcknowledged(
 	return nil
 }
 
-// UnrecordedInPool returns the transactions of a network's pool that are not on record, by the address that they take
-// from, as this process saw them when it began and sees them while they keep an address from signing.
+// UnrecordedInPool returns the transactions of a network's pool that are not on record, by the address that
+// they take from. It returns those that this process saw at its start, and those that still keep an address
+// from signing.
 func (o *Manager) UnrecordedInPool(network string) map[chain.Address][]string {
 	o.firstTips.mu.Lock()
 	defer o.firstTips.mu.Unlock()

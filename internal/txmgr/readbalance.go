@@ -8,10 +8,10 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// BalanceRead returns what an address held after the newest block that was read, in base units.
+// BalanceRead returns the balance of an address after the newest block that was read, in base units.
 //
-// fault.Unsupported: the driver cannot read balances. fault.Unavailable: no block was read, no node has its state, or
-// no two nodes say the same, where several are configured.
+// fault.Unsupported: the driver cannot read balances. fault.Unavailable: no block was read, no node has its
+// state, or no two nodes agree, where several are configured.
 func (o *Manager) BalanceRead(ctx context.Context, network string, of chain.Holding) (chain.Amount, error) {
 	driver, err := o.registry.Driver(network)
 	if err != nil {

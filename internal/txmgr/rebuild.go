@@ -11,13 +11,14 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// A payout that spends change of ours dies with what made the change: a block took an earlier attempt of the
-// parent, or a spend of somebody else. Nobody took the payout's own coins, so it is built again. Its new bytes
-// exclude each dead attempt: they share a coin with it, or rest on what killed its parent. Whatever a fork
-// brings back, at most one of them can be included.
+// A payout that spends change of ours becomes impossible with the transaction that made the change: a block
+// holds an earlier attempt of that parent, or somebody else's spend. The payout's own coins are still
+// unspent, so it is built again. Its new bytes exclude each dead attempt: they share a coin with it, or
+// depend on the transaction that displaced its parent. So at most one of them can be included, whatever a
+// fork restores.
 
-// rebuild signs a payout whose attempts ended with their parents anew, and broadcasts it. done is false where it
-// cannot be built again: nothing that excludes the dead attempts is left to spend, or its time is over.
+// rebuild signs a payout anew whose attempts ended with their parents, and broadcasts it. done is false if it
+// cannot be built again: no coins are left that exclude the dead attempts, or it is stale.
 func (d *walletWorker) rebuild(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -67,7 +68,7 @@ func (d *walletWorker) rebuild(
 		return false, err
 	}
 
-	// Money that is missing, or a fee above the maximum, may be cured until the payout is stale.
+	// Missing money, or a fee above the maximum, may be resolved until the payout is stale.
 	d.config.Log.InfoContext(
 		ctx, "a payout whose parent died could not be built again yet",
 		"transaction", t.ID, "network", t.Network, "error", publicText(err),
@@ -76,8 +77,9 @@ func (d *walletWorker) rebuild(
 	return true, d.update(ctx, t.ID)
 }
 
-// storeRebuilt stores the new bytes of a payout while the proof that it is dead still stands. Outputs of the dead
-// attempts that nothing has reserved are dropped; what rests on the others is as dead as they are.
+// storeRebuilt stores the new bytes of a payout if the proof that its attempts are dead still holds. It
+// deletes the outputs of the dead attempts that no transaction has reserved; transactions that depend on the
+// other outputs are dead, too.
 func (d *walletWorker) storeRebuilt(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -104,9 +106,9 @@ func (d *walletWorker) storeRebuilt(
 	return d.storeAttemptAfter(ctx, t, a, dropFree)
 }
 
-// excludingCoins returns the coins that a payout may be built from again, and those of them that it has to
-// spend: one for each dead attempt that it does not exclude already. Without one for each there are none; waits
-// is set where there will be, as another transaction of ours spends it and makes change.
+// excludingCoins returns the coins from which a payout may be built again, and those of them that it must
+// spend: one for each dead attempt that no earlier one excludes. If an attempt has no such coin, it returns
+// no coins. waits is set if there will be one: another transaction of ours spends it and makes change.
 func (d *walletWorker) excludingCoins(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -133,7 +135,7 @@ func (d *walletWorker) excludingCoins(
 		}
 	}
 
-	// The largest first: the fewer coins are spent.
+	// The largest coins first, so that fewer are spent.
 	slices.SortStableFunc(coins, func(a, b chain.Coin) int {
 		return cmp.Or(b.Amount.Cmp(a.Amount), compareOutpoints(a.Outpoint, b.Outpoint))
 	})
@@ -154,8 +156,9 @@ func (d *walletWorker) excludingCoins(
 	return coins, spends, false, nil
 }
 
-// exclude returns the coins of which each excludes a dead attempt from the chain of whoever spends it: the
-// attempt's own in blocks, and those that came of what killed its parent.
+// exclude returns coins that exclude a dead attempt: a transaction that spends one of them and the attempt
+// are never in one chain. They are the attempt's own coins in blocks, and those that descend from the
+// transaction that displaced its parent (killer).
 func (d *walletWorker) exclude(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -178,8 +181,8 @@ func (d *walletWorker) exclude(
 	return out, d.addDescendants(ctx, t.Network, killer, out)
 }
 
-// addDescendants adds the unspent coins of ours that a transaction made, and those that were made of its coins
-// in turn.
+// addDescendants adds the unspent coins of ours that a transaction made, and those that were made from its
+// coins in turn.
 func (d *walletWorker) addDescendants(
 	ctx context.Context,
 	network, hash string,
@@ -223,7 +226,8 @@ func (d *walletWorker) addDescendants(
 	return nil
 }
 
-// spendersOf returns the hashes of what spends a coin: the transaction in a block, else the attempts of ours.
+// spendersOf returns the hashes of the transactions that spend a coin: the one in a block, else the attempts
+// of ours.
 func (d *walletWorker) spendersOf(ctx context.Context, c wallet.Coin) (hashes []string, err error) {
 	if c.SpentBy != "" {
 		return []string{c.SpentBy}, nil
@@ -247,8 +251,8 @@ func (d *walletWorker) spendersOf(ctx context.Context, c wallet.Coin) (hashes []
 	return hashes, nil
 }
 
-// excludesAll reports whether bytes that spend some coins exclude every attempt: they share a coin with it, or
-// rest on a transaction in a final block that killed its parent.
+// excludesAll reports whether bytes that spend some coins exclude every attempt. They share a coin with it,
+// or depend on a transaction in a final block that displaced its parent.
 func (d *walletWorker) excludesAll(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -297,7 +301,7 @@ func containsAll(inputs, wanted []chain.Outpoint) bool {
 	return !slices.ContainsFunc(wanted, func(o chain.Outpoint) bool { return !slices.Contains(inputs, o) })
 }
 
-// unsafeReplacement returns the error of bytes that could be included besides earlier ones.
+// unsafeReplacement returns the error for bytes that could be included in addition to earlier ones.
 func unsafeReplacement(t wallet.Transaction) error {
 	return fault.New(
 		fault.Unavailable, "replacement_unsafe",

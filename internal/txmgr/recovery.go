@@ -12,11 +12,11 @@ import (
 
 // A recovery moves a chain.Stray, which no balance shows, to the master wallet. Only its fee is reserved.
 
-// recoverySignTimeout is how long a recovery may wait for its signature.
+// recoverySignTimeout is the time that a recovery may wait for its signature.
 const recoverySignTimeout = 30 * time.Minute
 
-// Recover queues the transaction of an order with Recovers, and reserves its maximum fee of the wallet that pays it.
-// While one for the same account is on its way it returns that one.
+// Recover queues the transaction of an order with Recovers, and reserves its maximum fee in the wallet that
+// pays it. While a recovery for the same account is unfinished, it returns that one.
 //
 // Errors: fault.State with code insufficient_balance; those of EnqueueTx and RefreshBalances.
 func (o *Manager) Recover(
@@ -32,7 +32,7 @@ func (o *Manager) Recover(
 		return wallet.Transaction{}, unknownNetwork(network)
 	}
 
-	// The reservation needs a balance as it is now.
+	// The reservation needs the current balance.
 	err := o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
 		return o.TrackTx(ctx, tx, owner, network, payer)
 	})
@@ -64,8 +64,8 @@ func (o *Manager) Recover(
 	return queued, err
 }
 
-// enqueueRecoveryTx reserves the maximum fee of a recovery and queues it, or returns the one that is on its way for the
-// same account.
+// enqueueRecoveryTx reserves the maximum fee of a recovery and queues it. If a recovery for the same account
+// is unfinished, it returns that one.
 func (o *Manager) enqueueRecoveryTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -75,7 +75,7 @@ func (o *Manager) enqueueRecoveryTx(
 	native, _ := n.Native()
 	payer := recoveryPayer(t.Order).Address
 
-	// The payer's balance is locked, so that recoveries are queued one after the other.
+	// Lock the payer's balance, so that recoveries are queued one after the other.
 	if _, _, err := tx.BalanceForUpdate(ctx, t.Network, payer, native.ID); err != nil {
 		return wallet.Transaction{}, err
 	}
@@ -98,7 +98,7 @@ func (o *Manager) enqueueRecoveryTx(
 	return o.EnqueueTx(ctx, tx, t)
 }
 
-// RecoveryTx gives back what a recovery reserved, once it has failed.
+// RecoveryTx releases the reservation of a recovery once it has failed.
 func (o *Manager) RecoveryTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
 	if t.Kind != wallet.Recovery || t.State != wallet.Failed {
 		return nil
@@ -114,7 +114,7 @@ func (o *Manager) RecoveryTx(ctx context.Context, tx wallet.Tx, t wallet.Transac
 	return o.UnreserveTx(ctx, tx, t.Network, recoveryPayer(t.Order).Address, native.ID, t.ID)
 }
 
-// recoveryPayer returns who pays the fee of a recovery.
+// recoveryPayer returns the party that pays the fee of a recovery.
 func recoveryPayer(order chain.Order) chain.Party {
 	if order.FeePayer != nil {
 		return *order.FeePayer

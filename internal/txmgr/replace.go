@@ -10,30 +10,31 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// The exits of a transaction that is live, by state, all under the lease of its wallet. Each look is due within
+// The exits of a live transaction, by state, all under the lease of its wallet. Each look is due within
 // maxPendingInterval.
 //
-//	queued            signed; failed by its destination, its signer, its money, or at GiveUpAt; a person, if it
-//	                  may have been sent by lost records
+//	queued            signed; failed by its destination, its signer, its money, or at GiveUpAt; a person decides,
+//	                  if lost records may have sent it
 //	queued cancel     signed at any fee; failed once its nonce is used
 //	signed, broadcast included; failed by a final block that used its nonce or coins, or ended its validity;
 //	                  replaced within its maximum after ReplaceAfter; displaced by a cancel after CancelAfter
-//	… not next        waits for the one below, which has these exits, or for the cancel of a gap
-//	… with dependents waits for those, which are bumped and pay for both, or displaced
+//	… not next        waits for the lower nonce, which has these exits, or for the cancel of a gap
+//	… with dependents waits for its dependents, which are bumped and pay for both, or displaced
 //	… a cancel        replaced within its maximum, which is raised after each CancelAfter
-//	… a sweep of      the same, up to half of its remainder: it blocks nothing, and what a cancel left would be no
-//	  coins           payment's; failed once its coins are gone, see gone.go
+//	… a sweep of      the same, up to half of its remainder: it blocks nothing, and the rest after a cancel would
+//	  coins           belong to no payment; failed once its coins are gone, see gone.go
 //	included          confirmed or reverted at finality; broadcast again when its block leaves the chain
 
-// patientBlocks is the number of blocks that leave out bytes which pay what the network asks for, before they
-// are replaced all the same: the estimate was wrong.
+// patientBlocks is the number of blocks without bytes that seem to pay enough, after which they are replaced
+// all the same: the estimate was wrong.
 const patientBlocks = 6
 
-// replace replaces bytes that waited longer than Config.ReplaceAfter, or that no block takes, by bytes that pay more,
-// within the order's maximum fee: at the same nonce or durable nonce, or sharing a coin (BIP-125). Bytes in the pool
-// that pay what the network asks for are left alone, see paysEnough. Where replacing fails until Config.CancelAfter,
-// it queues a cancel that displaces them, so that the wallet goes on. Only the lowest nonce of a wallet is replaced;
-// the others wait for it. A CPFP bump that is in the pool is never canceled: it blocks nothing.
+// replace replaces bytes that waited longer than Config.ReplaceAfter, or that no block can hold, by bytes
+// that pay more, within the order's maximum fee. They have the same nonce or durable nonce, or share a coin
+// (BIP-125). Bytes in the pool that pay the current price are not replaced; see paysEnough. If no replacement
+// succeeds until Config.CancelAfter, replace queues a cancel that displaces the bytes, so that the wallet
+// goes on. Only the lowest nonce of a wallet is replaced; the others wait for it. A CPFP bump that is in the
+// pool is never canceled: it blocks nothing.
 func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled bool) error {
 	now := d.now()
 	if now.Sub(walletstate.LastAttempt(&t).SignedAt) < d.config.ReplaceAfter {
@@ -48,7 +49,7 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 	}
 
 	if !d.hasNonces() && len(last.Inputs) == 0 && last.DurableNonce == nil {
-		return nil // this network does not replace, or no output is there that others could share
+		return nil // the network does not replace, or no output is left to share
 	}
 
 	if enough, err := d.paysEnough(ctx, t, pooled); err != nil || enough {
@@ -62,7 +63,7 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 
 	for _, other := range live {
 		if other.Kind == wallet.Cancel && other.ObjectID == t.ID {
-			return nil // it is being displaced
+			return nil // a cancel displaces it already
 		}
 	}
 
@@ -71,10 +72,10 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 	}
 
 	if rests, err := d.waitsForDependents(ctx, t); err != nil || rests {
-		return err // what rests on it is bumped instead, and pays for both
+		return err // its dependents are bumped instead, and pay for both
 	}
 
-	if d.raisable(t) { // before what pays a little more within the old maximum
+	if d.raisable(t) { // before a replacement that pays a little more within the old maximum
 		raised := walletstate.LastAttempt(&t).Signed
 		if err := d.raiseFee(ctx, t, &raised); err != nil {
 			return err
@@ -97,8 +98,8 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 	return d.queueCancel(ctx, cancelOf(t), t.Nonce, &t)
 }
 
-// fits reports whether a block may hold the newest bytes, as far as the driver knows: those that nodes refuse, and that
-// no block takes, are replaced at once.
+// fits reports whether a block may hold the newest bytes, as far as the driver knows. Bytes that nodes refuse
+// and that no block can hold are replaced at once.
 func (d *walletWorker) fits(ctx context.Context, t wallet.Transaction, pooled bool) (bool, error) {
 	checker, ok := d.driver.(chain.FitChecker)
 	if !ok || pooled || walletstate.LastAttempt(&t).LastSendError == "" {
@@ -108,8 +109,8 @@ func (d *walletWorker) fits(ctx context.Context, t wallet.Transaction, pooled bo
 	return checker.Fits(ctx, walletstate.LastAttempt(&t).Signed)
 }
 
-// paysEnough reports whether the newest bytes wait for nothing but a block: they are in the pool, the driver
-// says that they pay enough, and fewer than patientBlocks blocks were read since they were signed.
+// paysEnough reports whether the newest bytes only wait for a block. They are in the pool, the driver reports
+// that they pay enough, and fewer than patientBlocks blocks were read since they were signed.
 func (d *walletWorker) paysEnough(ctx context.Context, t wallet.Transaction, pooled bool) (bool, error) {
 	checker, ok := d.driver.(chain.FeeChecker)
 	if !ok || !pooled {
@@ -128,7 +129,8 @@ func (d *walletWorker) paysEnough(ctx context.Context, t wallet.Transaction, poo
 	return checker.PaysEnough(ctx, walletstate.LastAttempt(&t).Signed)
 }
 
-// nonceIsNext reports whether the chain waits for the transaction's nonce; always true without nonces.
+// nonceIsNext reports whether the transaction's nonce is the next one of the chain; always true without
+// nonces.
 func (d *walletWorker) nonceIsNext(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -146,9 +148,9 @@ func (d *walletWorker) nonceIsNext(
 	return counted == t.Nonce && lowestNonce(t, live), nil
 }
 
-// tryReplace signs, stores and broadcasts a replacement of the last bytes, as withoutGone returns them. done is false
-// when there is none; the reason is logged, unless all attempts are used up. What has its maximum raised goes on at
-// that pace.
+// tryReplace signs, stores and broadcasts a replacement of the last bytes, given as withoutGone returns them.
+// done is false if there is no replacement. It then logs the reason, unless all attempts are used up. A
+// transaction whose maximum fee is raised goes on even then, once per CancelAfter.
 func (d *walletWorker) tryReplace(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -190,11 +192,11 @@ func (d *walletWorker) tryReplace(
 	return false, nil
 }
 
-// wasRefused reports whether no node ever had an attempt, and the last that was asked refused it.
+// wasRefused reports whether no node ever had an attempt, and the last node that was asked refused it.
 func wasRefused(a wallet.Attempt) bool { return a.FirstTakenAt.IsZero() && a.LastSendError != "" }
 
-// makeReplacement signs a replacement. One that could be included besides an earlier attempt is
-// fault.Unavailable with code replacement_unsafe; see excludesAll.
+// makeReplacement signs a replacement. If it could be included in addition to an earlier attempt, the error
+// is fault.Unavailable with code replacement_unsafe; see excludesAll.
 func (d *walletWorker) makeReplacement(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -221,7 +223,7 @@ func (d *walletWorker) makeReplacement(
 	return a, nil
 }
 
-// cancelOf returns the cancel of a transaction, without its order. That of a cancel is for the same object.
+// cancelOf returns the cancel of a transaction, without its order. The cancel of a cancel keeps its object.
 func cancelOf(t wallet.Transaction) wallet.Transaction {
 	object := t.ID
 	if t.Kind == wallet.Cancel {
@@ -261,7 +263,7 @@ func (d *walletWorker) queueCancel(
 }
 
 // makeCancel returns a payment of the wallet to itself, at a nonce or with the coins of the displaced
-// transaction: of 1 base unit, or of all that those coins hold.
+// transaction. It pays 1 base unit, or the total of those coins.
 func (d *walletWorker) makeCancel(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -291,8 +293,8 @@ func (d *walletWorker) makeCancel(
 	return t, nil
 }
 
-// cancelUnknown signs a cancel at the network's price where the wallet cannot pay for more than the displaced bytes,
-// and no node has those: nothing has to be outbid. It returns cause where a node has them.
+// cancelUnknown signs a cancel at the network's price, for a wallet that cannot pay more than the displaced
+// bytes. If no node has those, they need not be outbid. If a node has them, it returns cause.
 func (d *walletWorker) cancelUnknown(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -317,18 +319,18 @@ func (d *walletWorker) cancelUnknown(
 	return d.makeAttempt(ctx, t, order)
 }
 
-// isRaised reports whether a transaction that waits long has its maximum fee raised, instead of being displaced: a
-// cancel, and a sweep of coins.
+// isRaised reports whether the maximum fee of a transaction that waits long is raised, instead of being
+// displaced. That is so for a cancel and for a sweep of coins.
 func isRaised(t wallet.Transaction) bool { return t.Kind == wallet.Cancel || sweepsCoins(t) }
 
-// raisable reports whether the maximum fee of a transaction may be raised: each CancelAfter.
+// raisable reports whether the maximum fee of a transaction may be raised now: once per CancelAfter.
 func (d *walletWorker) raisable(t wallet.Transaction) bool {
 	return isRaised(t) && d.now().Sub(walletstate.LastAttempt(&t).SignedAt) >= d.config.CancelAfter
 }
 
-// raiseFee raises the maximum fee of a transaction to what one costs now that displaces some bytes. Nothing else
-// displaces a cancel, and everything that its wallet signs later waits for it. A sweep of coins bears its fee, and pays
-// no more than half of its remainder, which is its last output.
+// raiseFee raises the maximum fee of a transaction to the current cost of one that displaces the given bytes.
+// Nothing else displaces a cancel, and everything that its wallet signs later waits for it. A sweep of coins
+// bears its own fee, and pays at most half of its remainder, which is its last output.
 func (d *walletWorker) raiseFee(ctx context.Context, t wallet.Transaction, displaced *chain.Signed) error {
 	estimator, ok := d.driver.(chain.FeeEstimator)
 	if !ok {
@@ -354,8 +356,8 @@ func (d *walletWorker) raiseFee(ctx context.Context, t wallet.Transaction, displ
 	})
 }
 
-// displaceWith has an order pay enough to displace a transaction: a maximum fee of twice the displaced
-// one, and on UTXO networks all that its coins hold, less the fee.
+// displaceWith makes an order pay enough to displace a transaction: a maximum fee of twice the displaced one,
+// and on UTXO networks the total of its coins, less the fee.
 func (d *walletWorker) displaceWith(
 	ctx context.Context,
 	order *chain.Order,
@@ -372,7 +374,7 @@ func (d *walletWorker) displaceWith(
 	return d.returnCoins(ctx, order, displaced)
 }
 
-// returnCoins has a cancel return all that the coins of the bytes hold which it displaces, less its fee.
+// returnCoins makes a cancel return the total of the coins of the bytes that it displaces, less its fee.
 func (d *walletWorker) returnCoins(
 	ctx context.Context,
 	order *chain.Order,

@@ -11,12 +11,12 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// retryInterval is a row of a schedule: up to an age of until (0: any age), the worker looks at a
-// transaction every so often.
+// retryInterval is a row of a schedule: up to the age until (0: any age), the worker looks at a transaction
+// once per interval.
 type retryInterval struct{ until, every time.Duration }
 
 var (
-	// pendingIntervals are for transactions that are not final, by the time since they were created, last
+	// pendingIntervals apply to transactions that are not final, by the time since they were created, last
 	// signed or included.
 	pendingIntervals = []retryInterval{
 		{30 * time.Second, 2 * time.Second},
@@ -25,29 +25,32 @@ var (
 		{time.Hour, time.Minute},
 		{0, maxPendingInterval},
 	}
-	// confirmedIntervals are for confirmed, reverted and displaced transactions, by the time since their block, or
-	// since they were last sent, until a block watchFor after it was read: reorganisations deeper than finality have
-	// happened, also while nobody read blocks.
+	// confirmedIntervals apply to confirmed, reverted and displaced transactions, by the time since their
+	// block, or since they were last sent. They apply until a block from watchFor later was read:
+	// reorganisations deeper than finality have happened, also while nobody read blocks.
 	confirmedIntervals = []retryInterval{
 		{10 * time.Minute, time.Minute},
 		{time.Hour, 10 * time.Minute},
 		{watchFor, time.Hour},
 	}
-	// readIntervals are those where blocks are read: a fork makes what it took due at once, see ApplyForkTx.
+	// readIntervals apply where blocks are read: a fork makes the transactions that it removed due at once,
+	// see ApplyForkTx.
 	readIntervals = []retryInterval{{watchFor, 4 * time.Hour}}
 )
 
-// watchFor is for how long a transaction that is over is watched.
+// watchFor is the time for which a transaction that is over is watched.
 const watchFor = 24 * time.Hour
 
-// maxUntilFinal is how long at most nobody looks at an included transaction whose blocks are still to come.
+// maxUntilFinal bounds the time until the next look at an included transaction while blocks until its
+// finality are missing.
 const maxUntilFinal = 30 * time.Second
 
-// maxPendingInterval is the longest of pendingIntervals: what is signed and in no block is due within it.
+// maxPendingInterval is the longest of pendingIntervals: transactions that are signed and in no block are due
+// within it.
 const maxPendingInterval = 5 * time.Minute
 
-// queuedRetryEvery is how often a queued transaction is looked at while its wallet has maxInFlight transactions in
-// flight, or its network lags.
+// queuedRetryEvery is the interval at which a queued transaction is looked at while its wallet has
+// maxInFlight transactions in flight, or its network lags.
 const queuedRetryEvery = 5 * time.Second
 
 // intervalAt returns the interval of an age; ok is false past the end of a table.
@@ -61,13 +64,14 @@ func intervalAt(table []retryInterval, age time.Duration) (every time.Duration, 
 	return 0, false
 }
 
-// isWatched reports whether a transaction is over, and its block may still leave the chain: it is confirmed, or was
-// executed in vain.
+// isWatched reports whether a transaction is over but its block may still leave the chain: it is confirmed,
+// or reverted and in a block.
 func isWatched(t wallet.Transaction) bool {
 	return t.State == wallet.Confirmed || hasReverted(t) && !t.Block.IsZero()
 }
 
-// scheduleTx schedules a transaction by the clock, and one that is in a block by the last block that was read too.
+// scheduleTx schedules a transaction by the clock. For one in a block, the last block that was read counts
+// too.
 func (d *walletWorker) scheduleTx(ctx context.Context, tx wallet.Tx, t *wallet.Transaction) error {
 	now := d.now()
 	read, watched := now, confirmedIntervals
@@ -102,8 +106,8 @@ func (d *walletWorker) scheduleTx(ctx context.Context, tx wallet.Tx, t *wallet.T
 	return nil
 }
 
-// awaitBlocks postpones an included transaction until the blocks that make it final may have come. They may come
-// sooner than usual.
+// awaitBlocks postpones an included transaction until the blocks that make it final may have come. It allows
+// for blocks that come faster than usual.
 func awaitBlocks(t *wallet.Transaction, now time.Time, n chain.Network, cursor scan.Cursor) {
 	if t.State != wallet.Included || t.DueAt.IsZero() {
 		return
@@ -116,7 +120,7 @@ func awaitBlocks(t *wallet.Transaction, now time.Time, n chain.Network, cursor s
 	}
 }
 
-// lastSentAt returns when bytes of a transaction were last sent, or signed.
+// lastSentAt returns the time at which bytes of a transaction were last sent, or signed.
 func lastSentAt(t wallet.Transaction) time.Time {
 	last := walletstate.LastAttempt(&t).SignedAt
 
@@ -129,8 +133,8 @@ func lastSentAt(t wallet.Transaction) time.Time {
 	return last
 }
 
-// schedule sets DueAt by the state and the age; zero when nothing is left to look at. read is the time of the last
-// block that was read, watched the intervals of what isWatched.
+// schedule sets DueAt by the state and the age; zero if no more looks are needed. read is the time of the
+// last block that was read; watched are the intervals for transactions that isWatched reports.
 func schedule(t *wallet.Transaction, now, read time.Time, watched []retryInterval) {
 	since, table := t.CreatedAt, pendingIntervals
 	if t.State == wallet.Failed && !hasReverted(*t) && !wasDisplaced(*t) || t.BatchedBy != "" {

@@ -12,12 +12,13 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// sign signs a queued transaction, stores the bytes with their nonce or coins, and then broadcasts them.
-// A payout is batched with those among rest that one transaction can pay with it.
+// sign signs a queued transaction, stores the bytes with their nonce or coins, and then broadcasts them. A
+// payout is batched with those among rest that one transaction can pay together with it.
 //
 // Failures before the first signature:
 //   - a signer's refusal: at once;
-//   - a destination that cannot be paid: once two nodes say so, where there are two, and a release after refusalGrace;
+//   - a destination that cannot be paid: once two nodes say so, where there are two, and a release after
+//     refusalGrace;
 //   - missing money: a payout after Config.FundsGrace, as chain:insufficient_funds, unless change is on its way;
 //   - everything else (no answer, fees above the maximum, money missing for other kinds): stale at GiveUpAt.
 func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wallet.Transaction) error {
@@ -66,8 +67,8 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 
 	if err := d.storeAttempt(ctx, t, a); err != nil {
 		if errors.Is(err, fault.Duplicate) {
-			// An equal transaction has the same bytes; the next turn makes others, with another time
-			// or block hash.
+			// An equal transaction has the same bytes. The next turn makes other bytes, with another time or
+			// block hash.
 			return d.update(ctx, t.ID)
 		}
 
@@ -77,8 +78,9 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 	return d.broadcastFirst(ctx, t.ID, a)
 }
 
-// displacementOver reports whether there is nothing left that a cancel could displace: it is in a block, or was
-// displaced by others. waits is set while another own transaction rests on it, see waitsForDependents.
+// displacementOver reports whether nothing is left for a cancel to displace: the displaced transaction is in
+// a block, or others displaced it. waits is set while another own transaction depends on that one; see
+// waitsForDependents.
 func (d *walletWorker) displacementOver(
 	ctx context.Context,
 	cancel wallet.Transaction,
@@ -89,7 +91,7 @@ func (d *walletWorker) displacementOver(
 		return err == nil && counted > cancel.Order.Nonce, false, err
 	}
 
-	// Its object dropped the bytes at this nonce: others fulfilled it.
+	// The cancel's object no longer has the bytes at this nonce, as another transaction fulfilled it.
 	if reader, ok := d.driver.(chain.DurableNonces); ok && cancel.Order.DurableNonce != nil {
 		used, _, err := reader.NonceUsed(ctx, *cancel.Order.DurableNonce)
 
@@ -121,8 +123,8 @@ func (d *walletWorker) broadcastFirst(ctx context.Context, transactionID string,
 	return d.broadcast(ctx, transactionID, a.Signed)
 }
 
-// inFlightFull reports whether the wallet has maxInFlight transactions in flight. They are counted once
-// per turn: what is included meanwhile counts in the next.
+// inFlightFull reports whether the wallet has maxInFlight transactions in flight. They are counted once per
+// turn: the next turn notices those that are included meanwhile.
 func (d *walletWorker) inFlightFull(ctx context.Context) (bool, error) {
 	if d.inFlight == nil {
 		live, err := d.db.LiveTransactions(ctx, d.network.Slug, d.party.Address)
@@ -212,7 +214,7 @@ func (d *walletWorker) prepareCancel(ctx context.Context, t wallet.Transaction, 
 		return &storeError{err}
 	}
 
-	if d.hasNonces() { // bytes of what failed may be back in the pool
+	if d.hasNonces() { // bytes of a failed transaction may be back in the pool
 		left, err := d.leftNonces(ctx)
 		if err != nil {
 			return err
@@ -262,8 +264,8 @@ func (d *walletWorker) nonce(ctx context.Context) (uint64, error) {
 	return *d.counted, nil
 }
 
-// handleSignError handles an error of an order before the first signature: it fails the transaction, or returns the
-// error and leaves it queued.
+// handleSignError handles an error of an order before the first signature. It fails the transaction, or
+// leaves it queued and returns the error.
 func (d *walletWorker) handleSignError(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -326,14 +328,14 @@ func (d *walletWorker) handleSignError(
 	return err
 }
 
-// unsafeToken reports whether an error fails a payout because its token's issuer changed the token, which a person has
-// to look at. A release waits: its deposit stays where it is.
+// unsafeToken reports whether an error fails a payout because the token's issuer changed the token; a person
+// has to look at it. A release waits instead: its deposit stays where it is.
 func unsafeToken(t wallet.Transaction, err error) bool {
 	return t.Kind == wallet.Payout && fault.Code(err) == wallet.FailTokenUnsafe
 }
 
-// awaitsChange reports whether another transaction of the wallet waits for a block. What it spends is not missing:
-// its change can be spent from its block on, and before that only where the node shows it in the pool.
+// awaitsChange reports whether another transaction of the wallet waits for a block. The money in its change
+// is not missing: it can be spent from its block on, and earlier only if the node shows it in the pool.
 func (d *walletWorker) awaitsChange(ctx context.Context, t wallet.Transaction) (bool, error) {
 	if d.hasNonces() {
 		return false, nil
@@ -350,8 +352,8 @@ func (d *walletWorker) awaitsChange(ctx context.Context, t wallet.Transaction) (
 	}), nil
 }
 
-// broadcast sends stored bytes to the network and records its answer. An error changes no state: the
-// bytes are looked up and sent again.
+// broadcast sends stored bytes to the network and records the answer. An error changes no state: the bytes
+// are looked up and sent again.
 func (d *walletWorker) broadcast(ctx context.Context, transactionID string, signed chain.Signed) error {
 	// spec D5.8
 	at := d.now()
@@ -374,13 +376,13 @@ func (d *walletWorker) broadcast(ctx context.Context, transactionID string, sign
 	return d.update(ctx, transactionID, sent, taken)
 }
 
-// nonceRead returns fault.Unavailable with code wallet_unread while the network counts more transactions of the
-// wallet than its blocks, as far as they are read, explain: the records may be older than the network. Only a wallet
-// that never signed here may have made them before its network was read. A nonce above the true count would hold up
-// everything that is signed later.
+// nonceRead returns fault.Unavailable with code wallet_unread while the network counts more transactions of
+// the wallet than the blocks explain, as far as they are read. The records may be older than the network.
+// Transactions from before the network was read are possible only for a wallet that never signed here. A
+// nonce above the true count would block every transaction that is signed later.
 //
-// A wallet that never signed here has nothing to compare the count with: it has to be agreed on at the block that was
-// read.
+// For a wallet that never signed here, there is nothing to compare the count with. So nodes have to agree
+// about it at the block that was read.
 func (d *walletWorker) nonceRead(ctx context.Context, w wallet.Wallet, counted uint64) error {
 	c, followed, err := d.db.Cursor(ctx, d.network.Slug)
 	if err != nil {
@@ -398,8 +400,9 @@ func (d *walletWorker) nonceRead(ctx context.Context, w wallet.Wallet, counted u
 	return d.confirmFirstNonce(ctx, c, counted)
 }
 
-// confirmFirstNonce returns fault.Unavailable with code wallet_unread unless it is agreed that the wallet has made as
-// many transactions: up to the block that was read, or where a node has not got there, up to the newest that two have.
+// confirmFirstNonce returns fault.Unavailable with code wallet_unread unless nodes agree about the count of
+// the wallet's transactions. They must agree at the block that was read or, if a node has not reached it, at
+// the newest block that two nodes have.
 func (d *walletWorker) confirmFirstNonce(ctx context.Context, c scan.Cursor, counted uint64) error {
 	nonces, ok := d.driver.(chain.Nonces)
 	if !ok {
@@ -429,7 +432,7 @@ func (d *walletWorker) confirmFirstNonce(ctx context.Context, c scan.Cursor, cou
 	)
 }
 
-// sharedBelow returns the newest block that two nodes have, where it is below a block.
+// sharedBelow returns the newest block that two nodes have; ok is false unless it is below the given one.
 func (d *walletWorker) sharedBelow(ctx context.Context, at chain.Ref) (chain.Ref, bool) {
 	nodes, ok := d.driver.(chain.Agreed)
 	if !ok {

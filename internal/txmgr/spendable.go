@@ -9,12 +9,13 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// maxDepth is how many waiting transactions of its wallet a coin may depend on. Nodes accept chains of 25
-// (Bitcoin Core's ancestor limit; decisions part 5).
+// maxDepth is the number of waiting transactions of its wallet that a coin may depend on. Nodes accept chains
+// of 25 (Bitcoin Core's ancestor limit; decisions part 5).
 const maxDepth = 20 // spec D5.11
 
-// SpendableCoins returns the coins of a wallet that a new transaction may spend now; none where no outputs are
-// spent. waiting is set while transactions of the wallet that wait for a block take others, whose change comes.
+// SpendableCoins returns the coins of a wallet that a new transaction may spend now; none on networks that do
+// not spend outputs. waiting is set while waiting transactions of the wallet spend other coins, whose change
+// will come.
 func (o *Manager) SpendableCoins(
 	ctx context.Context,
 	network string,
@@ -45,9 +46,9 @@ func (o *Manager) SpendableCoins(
 	return coins, waiting, err
 }
 
-// spendableCoins returns the coins that a transaction's bytes may spend: those reserved by it (or by the
-// one that it displaces), and unreserved ones, but not the change of its own earlier bytes, nor block rewards
-// that are immature. An order that names its coins gets no others.
+// spendableCoins returns the coins that a transaction's bytes may spend: coins reserved by it or by the
+// transaction that it displaces, and unreserved ones. It leaves out the change of its own earlier bytes and
+// immature block rewards. If the order names its coins, only those are returned.
 func (d *walletWorker) spendableCoins(ctx context.Context, t wallet.Transaction) ([]chain.Coin, error) {
 	coins, err := d.candidateCoins(ctx, t)
 	if err != nil {
@@ -94,8 +95,8 @@ func reservedFor(c wallet.Coin, t wallet.Transaction) bool {
 		(c.ReservedBy == t.ID || t.Kind == wallet.Cancel && c.ReservedBy == t.ObjectID)
 }
 
-// spendable reports whether an unreserved coin may be spent: it is in a block, or is own change that
-// depends on at most maxDepth waiting transactions. A release and a bump take coins in blocks only.
+// spendable reports whether an unreserved coin may be spent: it is in a block, or is own change that depends
+// on at most maxDepth waiting transactions. A release and a bump spend only coins in blocks.
 func spendable(c wallet.Coin, t wallet.Transaction) bool {
 	return c.Height > 0 ||
 		len(t.Order.Coins) == 0 && t.Order.Bumps == nil && c.Depth > 0 && c.Depth <= maxDepth

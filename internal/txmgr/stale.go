@@ -7,8 +7,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// failStale fails a transaction that has waited for its signature for as long as it may: a payout for
-// payout.GiveUpAfter.
+// failStale fails a transaction that has waited too long for its signature: a payout for payout.GiveUpAfter.
 func (d *walletWorker) failStale(
 	ctx context.Context,
 	t wallet.Transaction,

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 )
 
-// DB is the store as internal/txmgr sees it.
+// DB is the part of the store that internal/txmgr uses.
 type DB interface {
 	wallet.Reader
 	Update(ctx context.Context, f func(ctx context.Context, tx wallet.Tx) error) error

@@ -15,20 +15,20 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// stuckAfter is after how many times Config.ReplaceAfter a wallet counts as stuck.
+// stuckAfter is the multiple of Config.ReplaceAfter after which a wallet counts as stuck.
 const stuckAfter = 3
 
-// stakeOutAfter is after what time a delegation that was not taken back is reported, stakeRetryWithin what is more than
-// the time until its end is tried again.
+// stakeOutAfter is the time after which a delegation that was not taken back is reported. stakeRetryWithin is
+// longer than the time until the next try to end it.
 const (
 	stakeOutAfter    = 15 * time.Minute
 	stakeRetryWithin = 24 * time.Hour
 )
 
-// StuckWallets returns the wallets of a network that have not moved: no block that was read holds the
-// transaction of their lowest nonce, long after it was signed. Everything that they sign later waits
-// for it. So has one whose transaction a block holds while every node denies it: its outcome waits. For
-// networks without nonces it returns those whose stake is not taken back, and those whose coins a fork took away.
+// StuckWallets returns the stuck wallets of a network. No block that was read holds the transaction of their
+// lowest nonce, long after it was signed, so every later transaction waits for it. A wallet is also stuck if
+// a block holds its transaction while every node denies it: its outcome waits. For networks without nonces it
+// returns the wallets whose stake is not taken back, and those whose coins a fork removed.
 func (o *Manager) StuckWallets(ctx context.Context, network string) ([]health.Wallet, error) {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
@@ -90,8 +90,8 @@ func (o *Manager) StuckWallets(ctx context.Context, network string) ([]health.Wa
 	return stuck, nil
 }
 
-// stakesOut returns the wallets that delegated stake which was not taken back long after the release, one row for each
-// delegation.
+// stakesOut returns the wallets whose delegated stake was not taken back long after the release, one row for
+// each delegation.
 func (o *Manager) stakesOut(ctx context.Context, network string) ([]health.Wallet, error) {
 	due, err := o.db.DueTransactions(ctx, network, o.now().Add(stakeRetryWithin), 0)
 	if err != nil {
@@ -136,7 +136,7 @@ func (o *Manager) stakesOut(ctx context.Context, network string) ([]health.Walle
 	return out, nil
 }
 
-// waitsAtNonce reports whether a transaction has a nonce and is in no block: it is signed, or a cancel.
+// waitsAtNonce reports whether a transaction needs its nonce and is in no block: it is signed, or a cancel.
 func waitsAtNonce(t wallet.Transaction) bool {
 	return t.State == wallet.Signed || t.State == wallet.Broadcast ||
 		t.State == wallet.Queued && t.Kind == wallet.Cancel
@@ -151,8 +151,8 @@ func nonceOf(t wallet.Transaction) uint64 {
 	return t.Nonce
 }
 
-// waitsSince returns since when a nonce has waited for a block. That of a cancel has waited since what it
-// displaces was signed.
+// waitsSince returns the time from which a nonce has waited for a block. The nonce of a cancel has waited
+// since the displaced transaction was signed.
 func (o *Manager) waitsSince(ctx context.Context, t wallet.Transaction) (time.Time, error) {
 	if t.Kind == wallet.Cancel {
 		displaced, err := o.db.Transaction(ctx, t.ObjectID)
@@ -172,7 +172,7 @@ func (o *Manager) waitsSince(ctx context.Context, t wallet.Transaction) (time.Ti
 	return t.Attempts[0].SignedAt, nil
 }
 
-// stuckReason returns what a stuck wallet waits for, for people.
+// stuckReason describes for people what a stuck wallet waits for.
 func stuckReason(t wallet.Transaction, row wallet.Outgoing, waited time.Duration) string {
 	if row.TxHash != "" {
 		return fmt.Sprintf(

@@ -10,41 +10,43 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// firstTips keeps wallets from signing before their network has been read up to where it was when this process
-// began, and while its pool holds transactions of theirs that are not on record: records may be older than both.
+// firstTips keeps wallets from signing until their network has been read up to its tip at the start of this
+// process. It also stops wallets while the pool holds transactions of theirs that are not on record. The
+// records may be older than both.
 type firstTips struct {
 	mu sync.Mutex
-	// runs is set while the engine's Run or Step does: nobody else makes wallets sign, but tests that drive
-	// single workers.
+	// runs is set while the engine's Run or Step runs. Otherwise wallets sign only in tests, which run single
+	// workers.
 	runs bool
-	// looks are what this process saw of each network.
+	// looks are this process's looks at the networks, by network.
 	looks map[string]firstLook
-	// refused are the times when pools first did not answer, by network, and second nodes, see highestTip.
+	// refused are the times at which pools, and second nodes (see highestTip), first did not answer, by
+	// network.
 	refused map[string]time.Time
 }
 
-// firstLook is what a process saw of a network, before it read up to there.
+// firstLook is a process's look at a network, until the network is read up to it.
 type firstLook struct {
-	// height is the highest tip that a node showed; 0 once it is read.
+	// height is the highest tip that a node showed; 0 once the network is read up to it.
 	height uint64
 	// shown is the tip that the preferred node showed.
 	shown uint64
-	// alone is set while a second node, where there is one, does not show the tip as well.
+	// alone is set while other nodes are configured and none of them shows the tip as well.
 	alone bool
-	// unrecorded are the hashes of the pool's transactions that are not on record, by the address that they take
-	// from. They end in a block, which freezes the wallet, or leave the pool.
+	// unrecorded are the hashes of the pool's transactions that are not on record, by the address that they
+	// take from. Each is removed once it is in a block, which freezes the wallet, or has left the pool.
 	unrecorded map[chain.Address][]string
 	at         time.Time
 }
 
-// The pace of looking at a pool again, and how long one that does not answer holds wallets back: it is a
-// precaution that some providers refuse.
+// lookEvery is the interval between two looks at a pool. poolPatience is the time for which wallets wait for
+// a pool that does not answer: the look is a precaution, and some providers refuse it.
 const (
 	lookEvery    = 15 * time.Second
 	poolPatience = 2 * time.Minute
 )
 
-// Begin has wallets wait until their networks are read, and returns what ends that.
+// Begin makes wallets wait until their networks are read; end reverts that.
 func (o *Manager) Begin() (end func()) {
 	set := func(runs bool) {
 		o.firstTips.mu.Lock()
@@ -58,10 +60,11 @@ func (o *Manager) Begin() (end func()) {
 	return func() { set(false) }
 }
 
-// CompareWallet returns fault.State with code wallet_unread until a network has been read up to where it was when
-// this process first looked, and its pool holds no transaction of the wallet that is not on record. It asks the
-// node until that is so, also for the few blocks that the follower has not come to yet. A network that is not served
-// any more has no node to ask: what is on record decides.
+// CompareWallet returns fault.State with code wallet_unread until this process has compared a wallet with its
+// network. The network must have been read up to its tip at this process's first look. Its pool must hold no
+// transaction of the wallet that is not on record. Until then each call asks the node, also for the few
+// blocks that the follower has not read yet. A network that is not served any more has no node to ask: it
+// returns nil.
 func (o *Manager) CompareWallet(ctx context.Context, network string, address chain.Address) error {
 	driver, err := o.registry.Driver(network)
 	if errors.Is(err, fault.NotFound) {
@@ -74,7 +77,7 @@ func (o *Manager) CompareWallet(ctx context.Context, network string, address cha
 
 	cursor, followed, err := o.db.Cursor(ctx, network)
 	if err != nil || !followed {
-		return err // nothing was ever sent by what was read of it
+		return err // nothing was sent from a network that was never read
 	}
 
 	compared, err := o.compared(ctx, driver, address)
@@ -99,8 +102,8 @@ func (o *Manager) CompareWallet(ctx context.Context, network string, address cha
 	return nil
 }
 
-// IsRead reports whether a network has been read up to the tip that its node first showed to this process, and its
-// pool shows nothing of an address that is not on record.
+// IsRead reports whether a network has been read up to the tip that its node first showed to this process.
+// Its pool must also show no transaction of the address that is not on record.
 func (o *Manager) IsRead(ctx context.Context, network string, address chain.Address) (bool, error) {
 	o.firstTips.mu.Lock()
 	runs := o.firstTips.runs
@@ -118,8 +121,8 @@ func (o *Manager) IsRead(ctx context.Context, network string, address chain.Addr
 	return o.compared(ctx, driver, address)
 }
 
-// WasCompared reports whether this process has compared a wallet with its network: until then, what is not signed on
-// record may have been sent by records that are lost. It asks nobody.
+// WasCompared reports whether this process has compared a wallet with its network. Until then, lost records
+// may have sent transactions that the current records show as unsigned. It does no I/O.
 func (o *Manager) WasCompared(network string, address chain.Address) bool {
 	o.firstTips.mu.Lock()
 	defer o.firstTips.mu.Unlock()
@@ -133,12 +136,12 @@ func (o *Manager) WasCompared(network string, address chain.Address) bool {
 	return known && look.height == 0 && len(look.unrecorded[address]) == 0
 }
 
-// isRead is IsRead of the worker's wallet.
+// isRead is IsRead for the worker's wallet.
 func (d *walletWorker) isRead(ctx context.Context) (bool, error) {
 	return d.IsRead(ctx, d.network.Slug, d.party.Address)
 }
 
-// compared is IsRead, whoever asks.
+// compared is IsRead, even while runs is not set.
 func (o *Manager) compared(ctx context.Context, driver chain.Driver, address chain.Address) (bool, error) {
 	tips, network := &o.firstTips, driver.Network().Slug
 
@@ -168,13 +171,14 @@ func (o *Manager) compared(ctx context.Context, driver chain.Driver, address cha
 		return false, &storeError{err}
 	}
 
-	// A node below the records has not seen what they may lack, nor has one that no second node is with.
+	// A node below the records cannot show what they lack, and one without a second node may be wrong.
 	if fresh && followed && (look.height < c.At.Height || look.alone) {
 		return false, nil
 	}
 
 	if unread {
-		// A height above the tip that was shown, and is no more, was none. That tip stands: a node may lag since.
+		// A height that another node showed before and shows no more was wrong. The tip that the preferred
+		// node showed stays the minimum, because that node may lag since then.
 		look.height, look.shown = max(min(look.height, first), shown), max(look.shown, shown)
 	}
 
@@ -189,7 +193,7 @@ func (o *Manager) compared(ctx context.Context, driver chain.Driver, address cha
 	return look.height == 0 && len(look.unrecorded[address]) == 0, nil
 }
 
-// of returns the look at a network; known is false before there was one.
+// of returns the look at a network; known is false if there was none yet.
 func (f *firstTips) of(network string) (look firstLook, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -210,8 +214,9 @@ func (f *firstTips) keep(network string, look firstLook) {
 	f.looks[network] = look
 }
 
-// pass takes a look whose height is reached anew, and returns it as read when the blocks that follow go on from what
-// was read: a fork may have returned to the pool, or taken to a later block, what was in a block at first.
+// pass looks again once the height of a look is reached. It returns the new look as read if the blocks up to
+// its tip follow the last block that was read. A fork may have returned a transaction from a block to the
+// pool, or moved it to a later block.
 func (o *Manager) pass(
 	ctx context.Context,
 	driver chain.Driver,
@@ -249,8 +254,9 @@ func (o *Manager) pass(
 	return now, nil
 }
 
-// comparedAhead is compared for one request, which does not wait until the follower has come to the tip: nothing of
-// a wallet that is not on record is in the pool now, or in the few blocks that are not read.
+// comparedAhead is compared for one request that does not wait for the follower to reach the tip. It reports
+// whether neither the pool nor the few blocks that are not read hold a transaction of the wallet that is not
+// on record.
 func (o *Manager) comparedAhead(
 	ctx context.Context,
 	driver chain.Driver,
@@ -271,8 +277,8 @@ func (o *Manager) comparedAhead(
 	return err == nil && look.height == 0 && len(look.unrecorded[address]) == 0, err
 }
 
-// look returns what a network shows now. The pool comes first: what leaves it for a block meanwhile is below the
-// tip.
+// look looks at a network. It reads the pool first, so that a transaction which leaves it for a block
+// meanwhile is at or below the tip.
 func (o *Manager) look(ctx context.Context, driver chain.Driver) (firstLook, error) {
 	look := firstLook{at: o.now()}
 
@@ -306,7 +312,7 @@ func (o *Manager) look(ctx context.Context, driver chain.Driver) (firstLook, err
 	return look, nil
 }
 
-// givesUpPool reports whether a pool has not answered for poolPatience: wallets go on without it.
+// givesUpPool reports whether a pool has not answered for poolPatience; wallets then go on without it.
 func (o *Manager) givesUpPool(ctx context.Context, network string, cause error) bool {
 	if o.refusedFor(network) < poolPatience {
 		return false
@@ -320,7 +326,7 @@ func (o *Manager) givesUpPool(ctx context.Context, network string, cause error) 
 	return true
 }
 
-// refusedFor returns how long ago something did not answer for the first time.
+// refusedFor returns the time since a pool or a second node first did not answer.
 func (o *Manager) refusedFor(what string) time.Duration {
 	tips := &o.firstTips
 

@@ -7,12 +7,13 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// maxAhead is how many blocks are looked into before the follower comes to them.
+// maxAhead bounds the number of blocks that are read ahead of the follower.
 const maxAhead = 64
 
-// unrecordedAhead returns the transactions that are not on record of the blocks from what was read to a height, and
-// whether these go on from what was read. They do not when there are more than maxAhead, or a fork took what was
-// read. A network without blocks has none ahead: its histories are read up to what was read.
+// unrecordedAhead returns the transactions that are not on record in the blocks above the last one that was
+// read, up to a height. It also reports whether these blocks follow that one. It reports false if there are
+// more than maxAhead, or a fork removed that one. A network without blocks has none ahead, because its
+// histories are read up to its cursor.
 func (o *Manager) unrecordedAhead(
 	ctx context.Context,
 	driver chain.Driver,
@@ -49,7 +50,7 @@ func (o *Manager) unrecordedAhead(
 					return nil, false, nil
 				}
 
-				continue // what it holds is on record
+				continue // its transactions are on record
 			}
 
 			if b.Parent != parent.Hash {
@@ -67,8 +68,8 @@ func (o *Manager) unrecordedAhead(
 	return unrecorded, err == nil, err
 }
 
-// unrecordedIn returns the hashes of a pool's transactions that are not on record, by the address that they take
-// from: senders, and owners of our coins.
+// unrecordedIn returns the hashes of a pool's transactions that are not on record, by the address that they
+// take from: senders, and owners of our coins.
 func (o *Manager) unrecordedIn(
 	ctx context.Context,
 	network string,

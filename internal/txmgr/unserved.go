@@ -8,9 +8,9 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// FailStale fails the stale payouts of a network that is not served any more. None of them was signed, so none was
-// sent, unless records are lost: those wait for a person, as on a network that is served. It returns the transactions
-// that wait for the network, and whether any failed.
+// FailStale fails the stale payouts of a network that is not served any more. They were not signed, so they
+// were not sent, unless records are lost: then they wait for a person, as on a network that is served. It
+// returns the transactions that wait for the network, and whether any failed.
 func (o *Manager) FailStale(
 	ctx context.Context,
 	network string,

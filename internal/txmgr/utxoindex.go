@@ -15,7 +15,7 @@ type PartyLookup func(ctx context.Context, addresses []chain.Address) (map[chain
 
 // IndexCoinsTx updates the UTXO index with a batch of blocks, in the transaction that moves the network's
 // cursor. Outputs to our addresses become coins, spent coins are marked, and a fork undoes both; balances
-// follow. From the pool it takes only change of our own transactions: payments of others, and their CPFP
+// follow. From the pool it adds only change of our own transactions. Payments of others, and their CPFP
 // bumps, count from their block. It is idempotent, and does nothing on account networks.
 func (o *Manager) IndexCoinsTx(ctx context.Context, tx wallet.Tx, b follow.Batch, parties PartyLookup) error {
 	driver, err := o.registry.Driver(b.Network.Slug)
@@ -46,7 +46,7 @@ type utxoIndex struct {
 	coins map[chain.Outpoint]*utxoEntry
 }
 
-// utxoEntry is a coin in the index. stored is what the store has; the zero Coin for a new one.
+// utxoEntry is a coin in the index. stored is the coin as it is stored; zero for a new one.
 type utxoEntry struct {
 	wallet.Coin
 	stored wallet.Coin
@@ -96,8 +96,8 @@ func (k *utxoIndex) run(ctx context.Context) error {
 	return k.save(ctx)
 }
 
-// ownPool picks our own transactions out of the pool. Bumps are left out: payers may replace the
-// transactions that they depend on, so nothing spends their outputs before their block.
+// ownPool selects our own transactions from the pool, without bumps. Payers may replace the transactions that
+// bumps depend on, so no transaction of ours spends the outputs of a bump before its block.
 func (k *utxoIndex) ownPool(ctx context.Context) error {
 	k.pool = map[string]chain.PoolTx{}
 	for _, waiting := range k.batch.Pool {
@@ -176,7 +176,7 @@ func (k *utxoIndex) load(ctx context.Context) error {
 	return add(k.tx.UnconfirmedCoins(ctx, network))
 }
 
-// rewind undoes what blocks above the fork did; the canonical ones among them apply it again.
+// rewind undoes the effects of blocks above the fork; indexBlock then applies the canonical ones again.
 func (k *utxoIndex) rewind() {
 	if !k.batch.Rewound {
 		return
@@ -193,8 +193,8 @@ func (k *utxoIndex) rewind() {
 	}
 }
 
-// indexBlock applies one canonical block: its outputs first and then what it spends, as a block may spend
-// its own outputs.
+// indexBlock applies one canonical block: its outputs first and then its spends, as a block may spend its own
+// outputs.
 func (k *utxoIndex) indexBlock(b chain.Block) {
 	for _, t := range b.Transfers {
 		if c := k.coinOf(t); c != nil {
@@ -237,8 +237,9 @@ func (k *utxoIndex) coinOf(t chain.Transfer) *utxoEntry {
 	return c
 }
 
-// indexPool adds the outputs of our own transactions in the pool, each with its depth: how many of those
-// transactions it depends on. Outputs of what is in neither the chain nor the pool have none.
+// indexPool adds the outputs of our own transactions in the pool. The depth of an output is the length of the
+// chain of those transactions that it depends on. Outputs of a transaction in neither the chain nor the pool
+// get depth 0.
 func (k *utxoIndex) indexPool() {
 	depths := map[string]int{}
 
@@ -277,7 +278,8 @@ func (k *utxoIndex) indexPool() {
 	}
 }
 
-// logForeignSpends logs coins that a transaction which is not on record spent: somebody else has the key.
+// logForeignSpends logs coins that were spent by a transaction which is not on record: somebody else has the
+// key.
 func (k *utxoIndex) logForeignSpends(ctx context.Context) error {
 	by := map[string][]chain.Outpoint{}
 
@@ -310,8 +312,8 @@ func (k *utxoIndex) logForeignSpends(ctx context.Context) error {
 	return nil
 }
 
-// save stores what changed, ordered by outpoint, and the balances of the touched addresses. A coin in no
-// block is deleted, unless it is an output of ours in the pool or reserved by signed bytes.
+// save stores the changed coins, ordered by outpoint, and the balances of the touched addresses. It deletes a
+// coin in no block, unless the coin is an output of ours in the pool or reserved by signed bytes.
 func (k *utxoIndex) save(ctx context.Context) error {
 	order := slices.SortedFunc(maps.Keys(k.coins), compareOutpoints)
 	touched := map[chain.Address]bool{}

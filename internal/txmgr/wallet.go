@@ -5,21 +5,21 @@ import (
 )
 
 // Every nonce below Wallet.NextNonce has bytes of ours on record: NextNonce only rises in the transaction
-// that stores them. The chain's count may be ahead (somebody else has the key and used it, or the store was
-// restored from a backup) or behind (our transactions wait, or the node lags).
+// that stores them. The chain's count may be ahead: somebody else has the key and used it, or the store was
+// restored from a backup. It may be behind: our transactions wait, or the node lags.
 
-// nextNonce returns the nonce of the wallet's next new transaction: the higher of what was signed here and
-// what the chain has counted.
+// nextNonce returns the nonce of the wallet's next new transaction: the nonce after the ones signed here, or
+// the chain's count if that is higher.
 func nextNonce(w wallet.Wallet, counted uint64) uint64 { return max(w.NextNonce, counted) }
 
 // advanceNonce raises NextNonce above a signed nonce.
 func advanceNonce(w *wallet.Wallet, nonce uint64) { w.NextNonce = max(w.NextNonce, nonce+1) }
 
-// maxGapDepth is how far below the wallet's next nonce free ones are looked for.
+// maxGapDepth is the number of nonces below the wallet's next one among which gaps are searched.
 const maxGapDepth = 4 * maxInFlight
 
-// freeNonces returns the nonces below next that no live transaction of the wallet has, nor a queued cancel
-// is for, highest first, at most maxGapDepth below next.
+// freeNonces returns the nonces below next that neither a live transaction of the wallet nor a queued cancel
+// has. They are at most maxGapDepth below next, highest first.
 func freeNonces(next uint64, live []wallet.Transaction) []uint64 {
 	held := make(map[uint64]bool, len(live))
 

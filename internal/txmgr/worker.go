@@ -16,8 +16,8 @@ import (
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
-// walletWorker works on one wallet for one turn, under the wallet's lease. RPC happens between its
-// updates, never in one.
+// walletWorker works on one wallet for one turn, under the wallet's lease. It makes no RPC inside its store
+// updates.
 type walletWorker struct {
 	*Manager
 	network chain.Network
@@ -35,10 +35,10 @@ type walletWorker struct {
 	noncePool *noncePool
 	// unbatched is set when a batch could not be signed: the rest of the turn signs payouts one by one.
 	unbatched bool
-	// gapsFilled is set when the wallet's nonces were looked through for free ones.
+	// gapsFilled is set once the wallet's nonces were searched for gaps in this turn.
 	gapsFilled bool
-	// deferred are the ids of a batch that was not signed because one of its members was moved; they
-	// stay due for the next turn.
+	// deferred are the ids of a batch that was not signed because one of its members was moved. They stay due
+	// for the next turn.
 	deferred map[string]bool
 	// unrecorded are the wallet's transactions that are not on record, read once per turn.
 	unrecorded     []wallet.Outgoing
@@ -137,7 +137,7 @@ func (d *walletWorker) mustWait(ctx context.Context, queued wallet.Transaction) 
 		return full, err
 	}
 
-	// What cannot be read is the error of the transaction that is signed next.
+	// Ignore an error: the next transaction to be signed returns it.
 	waits, err := d.awaitsNonce(ctx)
 
 	return err == nil && waits, nil
@@ -163,12 +163,12 @@ func (d *walletWorker) write(ctx context.Context, f func(ctx context.Context, tx
 type move func(t *wallet.Transaction) error
 
 // update applies moves to a transaction as it is stored now, schedules it, and publishes an event for each
-// move. A move that is no longer legal (it was canceled meanwhile) ends the update without effect.
+// move. If a move is no longer legal (it was canceled meanwhile), the update ends without effect.
 func (d *walletWorker) update(ctx context.Context, transactionID string, moves ...move) error {
 	return d.updateWith(ctx, transactionID, nil, moves...)
 }
 
-// waitsFor returns the move that records why a transaction was not moved on: a code, a colon and a sentence.
+// waitsFor returns the move that records why a transaction did not advance: a code, a colon and a sentence.
 func (d *walletWorker) waitsFor(why string) move {
 	return func(t *wallet.Transaction) error {
 		walletstate.Wait(t, why, d.now())
@@ -183,7 +183,7 @@ func (d *walletWorker) waitsForBlock(t *wallet.Transaction) error {
 }
 
 // updateWith is update with a closure that runs in the same store transaction before the moves, on the
-// transaction as it is stored. Its illegalMove ends the update without effect.
+// transaction as it is stored. If the closure returns an illegalMove, the update ends without effect.
 func (d *walletWorker) updateWith(
 	ctx context.Context,
 	transactionID string,
@@ -226,11 +226,11 @@ func (d *walletWorker) moveTx(
 ) (changed bool, err error) {
 	var published []wallet.Transaction
 
-	rows := []wallet.Transaction{t} // and its batch members, once it moves
+	rows := []wallet.Transaction{t} // and its batch members, once it is moved
 
 	for i, m := range append(slices.Clip(moves), d.waitsForBlock) {
 		if i == len(moves) && len(published) > 0 {
-			break // it moved
+			break // it was moved
 		}
 
 		before := rows[0]
@@ -341,24 +341,26 @@ func (d *walletWorker) refresh(ctx context.Context) {
 	}
 }
 
-// moved reports whether anything changed that the owner is notified of: all but the schedule and the
-// record of broadcasts.
+// moved reports whether anything changed that the owner is notified of: everything except the schedule and
+// the record of broadcasts.
 func moved(t, since wallet.Transaction) bool {
 	return t.State != since.State || t.TxHash != since.TxHash || t.Block.Hash != since.Block.Hash ||
 		t.Failure != since.Failure || t.Fee != since.Fee || t.Waits != since.Waits
 }
 
-// ahead is how many batches StepTogether looks through for one: several processes seldom take the same wallets then.
+// ahead is the number of batches in which StepTogether looks for one batch of work, so that several processes
+// seldom pick the same wallets.
 const ahead = 4
 
-// Step works on one batch of due transactions of a network, one wallet after the other: it signs, broadcasts, looks up
-// or replaces each. did is false when nothing was done. An error of one transaction is logged and delays that one;
-// the error returned is the store's or the context's.
+// Step works on one batch of due transactions of a network, one wallet after the other: it signs, broadcasts,
+// looks up or replaces each. did is false if there was nothing to do. An error of one transaction is logged
+// and delays that transaction; the returned error is the store's or the context's.
 func (o *Manager) Step(ctx context.Context, network string) (did bool, err error) {
 	return o.StepTogether(ctx, network, 1)
 }
 
-// StepTogether does what Step does, with up to limit wallets at a time, and in any order if that is more than one.
+// StepTogether does the same as Step for up to limit wallets at a time. If limit is above one, the order of
+// wallets is random.
 func (o *Manager) StepTogether(ctx context.Context, network string, limit int) (did bool, err error) {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
@@ -370,7 +372,7 @@ func (o *Manager) StepTogether(ctx context.Context, network string, limit int) (
 		return false, nil
 	}
 
-	// The first look is made when the process begins, not when somebody first asks: by then it is read.
+	// Make the first look when the process begins, not when somebody first asks.
 	if _, err := o.IsRead(ctx, network, ""); err != nil && ctx.Err() != nil {
 		return false, ctx.Err()
 	}
@@ -411,8 +413,8 @@ func (o *Manager) StepTogether(ctx context.Context, network string, limit int) (
 	)
 }
 
-// takeWallets takes the leases of the wallets with due transactions, in one update, and returns a worker for each that
-// no other turn has.
+// takeWallets takes the leases of the wallets with due transactions, in one update. It returns a worker for
+// each wallet that no other turn has.
 func (o *Manager) takeWallets(
 	ctx context.Context,
 	driver chain.Driver,
@@ -469,7 +471,7 @@ func (o *Manager) releaseWallets(ctx context.Context, workers []*walletWorker) e
 	return o.config.Heartbeat.Release(ctx, held...)
 }
 
-// byWallet groups transactions by the wallet that sends them, those of the first first.
+// byWallet groups transactions by the wallet that sends them, in the order of each wallet's first one.
 func byWallet(due []wallet.Transaction) (groups [][]wallet.Transaction) {
 	at := map[chain.Address]int{}
 

@@ -40,7 +40,7 @@ func Reserve(b *wallet.Balance, objectID string, amount chain.Amount) error { //
 }
 
 // Unreserve marks the reservation of an object as released. It ends with the next balance read: an earlier
-// one may be older than what made the object fail.
+// balance may be older than the failure of the object.
 func Unreserve(b *wallet.Balance, objectID string) {
 	rest := slices.Clone(b.Reservations)
 	for i := range rest {
@@ -52,9 +52,9 @@ func Unreserve(b *wallet.Balance, objectID string) {
 	set(b, rest)
 }
 
-// Debit records the height at which an object's transaction was included; its reservation ends with a
-// balance read there. Height 0 reverts that: a reservation that has ended is restored with the amount
-// (base units), even if the balance does not cover it, as the money is still to leave.
+// Debit records the height at which an object's transaction was included; its reservation ends with a balance
+// read at or above it. Height 0 reverts that: a reservation that has ended is restored with the amount (base
+// units), even if the balance does not cover it, because the money will still leave.
 func Debit(b *wallet.Balance, objectID string, height uint64, amount chain.Amount) {
 	rest := slices.Clone(b.Reservations)
 
@@ -69,9 +69,9 @@ func Debit(b *wallet.Balance, objectID string, height uint64, amount chain.Amoun
 	set(b, rest)
 }
 
-// UpdateBalance sets the balance (base units) as of a block that a node answered for; see SetBalance. It reports
-// whether it did: a block below the last one is ignored, because a node that lags must not restore money that was
-// spent. After a fork see RewindBalance.
+// UpdateBalance sets the balance (base units) that a node gave for a block; see SetBalance. It reports
+// whether it did. It ignores a block below the last one, because a node that lags must not restore money that
+// was spent. After a fork see RewindBalance.
 func UpdateBalance(b *wallet.Balance, at chain.Ref, amount chain.Amount) bool {
 	if at.Height < b.At.Height {
 		return false
@@ -82,8 +82,8 @@ func UpdateBalance(b *wallet.Balance, at chain.Ref, amount chain.Amount) bool {
 	return true
 }
 
-// SetBalance sets the balance (base units) as of a block, and ends the reservations that were spent up to it or
-// released.
+// SetBalance sets the balance (base units) as of a block. It ends the reservations that were released, and
+// those whose transaction was included up to that block.
 func SetBalance(b *wallet.Balance, at chain.Ref, amount chain.Amount) { // spec D5.10
 	b.OnChain, b.At = amount, at
 	set(b, slices.DeleteFunc(slices.Clone(b.Reservations), func(r wallet.Reservation) bool {
@@ -92,9 +92,9 @@ func SetBalance(b *wallet.Balance, at chain.Ref, amount chain.Amount) { // spec 
 	}))
 }
 
-// RewindBalance records that the block of a balance left the chain, which forked at a height. Until the balance is read
-// again it is of no block: only the height stays, below which readings are too old. It reports whether it changed
-// the balance.
+// RewindBalance records that the block of a balance left the chain, which forked at a height. Until the
+// balance is read again it belongs to no block. Only the height of the fork stays, to refuse older readings.
+// It reports whether it changed the balance.
 func RewindBalance(b *wallet.Balance, fork uint64) bool {
 	if b.At.Height <= fork {
 		return false

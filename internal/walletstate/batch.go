@@ -31,9 +31,9 @@ func BatchableWith(t wallet.Transaction, other wallet.Transaction) bool {
 		t.Order.Outputs[0].AssetID == other.Order.Outputs[0].AssetID
 }
 
-// Merge adds others, oldest first, to a queued payout as its batch members: its order pays its own output
-// and then theirs. The batch's maximum fee is the lowest of theirs times their number, so that no share
-// exceeds what its payout may cost. An illegal member is fault.State.
+// Merge adds others, oldest first, to a queued payout as its batch members: its order pays its own output and
+// then theirs. The batch's maximum fee is the lowest of their maximum fees times their number, so that no
+// share exceeds the maximum of its payout. An illegal member is fault.State.
 func Merge(t *wallet.Transaction, others []wallet.Transaction) error {
 	outputs, ids, most := slices.Clone(t.Order.Outputs), []string(nil), t.Order.MaxFee
 	for _, other := range others {
@@ -55,8 +55,8 @@ func Merge(t *wallet.Transaction, others []wallet.Transaction) error {
 	return nil
 }
 
-// JoinBatch sets a batch member to the state of its carrier: from Queued with the carrier's first bytes,
-// and then with each of its moves. Any other transaction is fault.State.
+// JoinBatch sets a batch member to the state of its carrier: from Queued with the carrier's first bytes, and
+// then with each of the carrier's moves. Any other transaction is fault.State.
 func JoinBatch(t *wallet.Transaction, carrier wallet.Transaction) error {
 	joinsNow := t.BatchedBy == "" && t.State == wallet.Queued && carrier.State == wallet.Signed
 	if batchIndex(carrier, t.ID) < 1 || !joinsNow && t.BatchedBy != carrier.ID {
@@ -72,9 +72,10 @@ func JoinBatch(t *wallet.Transaction, carrier wallet.Transaction) error {
 	return nil
 }
 
-// DeliveredTo returns what a transaction in a block brought the destination of one of its outputs, in base units of the
-// output's asset: the net of the block's transfers. What came to a destination that several outputs of a batch pay is
-// dealt to them in their order, and what is more than they are belongs to the last one. It is 0 for no output.
+// DeliveredTo returns the amount that a transaction in a block brought to the destination of one of its
+// outputs. It is the net of the block's transfers, in base units of the output's asset. If several outputs of
+// a batch pay one destination, they receive their amounts in their order, and the last one gets any excess.
+// It is 0 for an index without an output.
 func DeliveredTo(t wallet.Transaction, index int) chain.Amount {
 	if index < 0 || index >= len(t.Order.Outputs) {
 		return chain.Amount{}
@@ -108,8 +109,8 @@ func DeliveredTo(t wallet.Transaction, index int) chain.Amount {
 	return left
 }
 
-// ownTransfers returns what a transaction in a block brought the destination of a batch member: one transfer with the
-// amount, none where that is 0.
+// ownTransfers returns the amount that a batch member's destination received, as one transfer; nil if that is
+// 0.
 func ownTransfers(carrier wallet.Transaction, transactionID string) []chain.Transfer {
 	index := batchIndex(carrier, transactionID)
 
@@ -129,7 +130,8 @@ func ownTransfers(carrier wallet.Transaction, transactionID string) []chain.Tran
 	}}
 }
 
-// batchIndex returns the index of a payout in the batch: 0 for its own, then its members; -1 for none.
+// batchIndex returns the index of a payout in the batch: 0 for the carrier, then its members; -1 for any
+// other.
 func batchIndex(t wallet.Transaction, transactionID string) int {
 	if transactionID == t.ID {
 		return 0
@@ -142,9 +144,9 @@ func batchIndex(t wallet.Transaction, transactionID string) int {
 	return -1
 }
 
-// share returns the share of a network fee (base units of the native coin) of the transaction or of a
-// batch member. Shares are equal, rounded down; the oldest take the remainder, one base unit each, so that
-// they add up to the fee.
+// share returns the share of a network fee (base units of the native coin) for the transaction or a batch
+// member. Shares are equal, rounded down. The oldest bear the remainder, one base unit each, so that the
+// shares add up to the fee.
 func share(t wallet.Transaction, fee chain.Amount, transactionID string) chain.Amount {
 	payouts := uint64(1 + len(t.BatchMembers))
 	part := fee.Share(chain.Units(1), chain.Units(payouts))
@@ -171,7 +173,7 @@ func OwnOutputs(t wallet.Transaction) []chain.Output {
 }
 
 // BatchShare returns the outputs of an attempt for the transaction or a batch member, and the maximum of its
-// share of the network fee (base units of the native coin). Outputs are nil for any other id.
+// share of the network fee. The share is in base units of the native coin. Outputs are nil for any other id.
 func BatchShare(t wallet.Transaction,
 	a wallet.Attempt,
 	transactionID string,

@@ -32,11 +32,12 @@ func IsForeign(o wallet.Outgoing) bool {
 	return o.Unrecorded && strings.HasPrefix(o.Acknowledged, wallet.Foreign)
 }
 
-// ForeignFor is how long a payout that equals a Foreign transaction waits for a person.
+// ForeignFor is the time that a payout which equals a Foreign transaction waits for a person.
 const ForeignFor = 7 * 24 * time.Hour // spec D11.13
 
-// Awaits reports whether an object whose payments equal the transaction's waits for a person: nobody has
-// acknowledged the transaction yet, or it was Foreign in the last ForeignFor and does not name the object.
+// Awaits reports whether an object whose payments equal the transaction's waits for a person. It waits if
+// nobody has acknowledged the transaction yet, or if the transaction was Foreign in the last ForeignFor and
+// its acknowledgement does not name the object.
 func Awaits(o wallet.Outgoing, objectID string, outputs []chain.Output, now time.Time) bool {
 	if !o.Unrecorded || !Pays(o, outputs) {
 		return false
@@ -49,7 +50,7 @@ func Awaits(o wallet.Outgoing, objectID string, outputs []chain.Output, now time
 			now.Sub(o.Block.Time) < ForeignFor
 }
 
-// Pays reports whether the transaction paid one of the outputs: it moved its amount to its destination, or its
+// Pays reports whether the transaction paid one of the outputs. Its destination received its amount, or its
 // amount left the wallet and a token took a part of it on the way.
 func Pays(o wallet.Outgoing, outputs []chain.Output) bool {
 	return slices.ContainsFunc(outputs, func(out chain.Output) bool {
@@ -57,8 +58,9 @@ func Pays(o wallet.Outgoing, outputs []chain.Output) bool {
 	})
 }
 
-// Payments returns how often the transfers of a transaction pay an output from an address, or from any where it is
-// empty. A token may take a part on the way: what left the address is the amount then, and some of it arrived.
+// Payments returns how often the transfers of a transaction pay an output from an address, or from any
+// address if from is empty. A token may take a part on the way. Then the amount must have left the address,
+// and some of it must have arrived.
 func Payments(transfers []chain.Transfer, from chain.Address, out chain.Output) (n int) {
 	for _, t := range transfers {
 		if t.To == out.To && t.AssetID == out.AssetID && t.Amount == out.Amount &&
@@ -82,8 +84,8 @@ func Payments(transfers []chain.Transfer, from chain.Address, out chain.Output) 
 	return 0
 }
 
-// sums returns what transfers of an asset brought an address, and what they took from it; ok is false where a sum is
-// larger than an amount can be, as a token may claim.
+// sums returns the sums of transfers of an asset to and from an address. ok is false if a sum is larger than
+// an amount can be, as a token may claim.
 func sums(transfers []chain.Transfer, assetID string, address chain.Address) (in, out chain.Amount, ok bool) {
 	ok = true
 

@@ -10,15 +10,15 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Live reports whether the transaction may still change.
+// Live reports whether the transaction is neither failed nor confirmed.
 func Live(t wallet.Transaction) bool { return t.State != wallet.Failed && t.State != wallet.Confirmed }
 
-// SpentCoins reports whether the transaction spent coins, which bear their own costs.
+// SpentCoins reports whether the transaction spent coins; these bear their own network fees.
 func SpentCoins(t wallet.Transaction) bool {
 	return slices.ContainsFunc(t.Attempts, func(a wallet.Attempt) bool { return len(a.Signed.Inputs) > 0 })
 }
 
-// failedReverted reports whether it was executed in vain, as far as its last block says.
+// failedReverted reports whether the transaction failed because it was reverted in its last block.
 func failedReverted(t wallet.Transaction) bool {
 	return t.State == wallet.Failed && t.Failure == wallet.FailReverted
 }
@@ -35,7 +35,7 @@ func Sign(t *wallet.Transaction, a wallet.Attempt) error {
 	}
 
 	if i := AttemptIndex(t, a.Signed.TxHash); i >= 0 {
-		if len(t.Attempts[i].Signed.Raw) == 0 { // acknowledged without its bytes, and signed alike now
+		if len(t.Attempts[i].Signed.Raw) == 0 { // acknowledged without bytes, now signed alike
 			t.Attempts = slices.Clone(t.Attempts)
 			t.Attempts[i].Signed = a.Signed
 		}
@@ -61,8 +61,9 @@ func Sign(t *wallet.Transaction, a wallet.Attempt) error {
 	return nil
 }
 
-// Abandon drops signed bytes, as others fulfilled the order: bytes of lost records, at another nonce. What is dropped
-// has to be canceled. Only what is Signed or Broadcast has bytes to drop.
+// Abandon drops signed bytes because other bytes fulfilled the order: bytes of lost records, at another
+// nonce. The caller must have the dropped bytes canceled. Only a Signed or Broadcast transaction has bytes to
+// drop.
 func Abandon(t *wallet.Transaction) error {
 	if t.State != wallet.Signed && t.State != wallet.Broadcast {
 		return refuse(t, "drop its bytes")
@@ -74,7 +75,8 @@ func Abandon(t *wallet.Transaction) error {
 	return nil
 }
 
-// RecordBroadcast records when an attempt was last broadcast and the node's error, empty on success. The state stays.
+// RecordBroadcast records the time of an attempt's last broadcast and the node's error, empty on success. The
+// state does not change.
 func RecordBroadcast(t *wallet.Transaction, hash string, at time.Time, problem string) error {
 	i := AttemptIndex(t, hash)
 	if i < 0 {
@@ -87,8 +89,8 @@ func RecordBroadcast(t *wallet.Transaction, hash string, at time.Time, problem s
 	return nil
 }
 
-// RecordAccepted records that the network has an attempt: Signed becomes Broadcast. From Broadcast, Included and
-// Confirmed it only sets the time.
+// RecordAccepted records that the network has an attempt: Signed becomes Broadcast. From Broadcast, Included
+// and Confirmed it only sets the time.
 func RecordAccepted(t *wallet.Transaction, hash string, at time.Time) error {
 	i := AttemptIndex(t, hash)
 	if i < 0 || t.State == wallet.Queued || t.State == wallet.Failed {
@@ -107,8 +109,8 @@ func RecordAccepted(t *wallet.Transaction, hash string, at time.Time) error {
 	return nil
 }
 
-// Include records the block that holds an attempt, from Signed, Broadcast or Included (also another
-// block). A Confirmed transaction accepts only the block that it has; see Retract. One that Failed as reverted
+// Include records the block that holds an attempt, from Signed, Broadcast or Included (in another block,
+// too). A Confirmed transaction accepts only the block that it has; see Retract. One that Failed as reverted
 // stays Failed, and accepts only a block in which it was reverted.
 func Include(t *wallet.Transaction, hash string, status chain.TxStatus) error { // spec D5.3
 	if AttemptIndex(t, hash) < 0 || status.Block.IsZero() {
@@ -155,8 +157,9 @@ func Confirm(t *wallet.Transaction) error { // spec D5.5
 	return nil
 }
 
-// Retract records that the block of an Included or Confirmed transaction left the chain: it becomes
-// Broadcast, without block, fee and transfers. One that Failed as reverted loses them too, and stays Failed.
+// Retract records that the block of an Included or Confirmed transaction left the chain. The transaction
+// becomes Broadcast, without block, fee and transfers. One that Failed as reverted loses these too, and stays
+// Failed.
 func Retract(t *wallet.Transaction) error { // spec D5.4
 	if t.BatchedBy != "" {
 		return refuseAlone(t)
@@ -180,11 +183,13 @@ func Retract(t *wallet.Transaction) error { // spec D5.4
 	return nil
 }
 
-// Fail ends the transaction with a failure code. A Queued one fails as canceled, stale, refused by the
-// signer, not payable or not funded; a Signed or Broadcast one as conflict or expired, which need a proof
-// at a final block, and so does one that Failed as reverted in a block that left the chain; an Included one as
-// reverted. A Signed or Broadcast sweep that is proven to have expired may fail as not funded; one of a token that its
-// issuer made unusable fails as that, before it was signed or once it is proven to have expired.
+// Fail ends the transaction with a failure code.
+//   - Queued: canceled, stale, refused by the signer, not payable, not funded, or a token that its issuer made
+//     unusable.
+//   - Signed or Broadcast: conflict or expired, which need a proof at a final block. A sweep that is proven to have
+//     expired may fail as not funded, and a transaction of an unusable token as that.
+//   - Failed as reverted, in a block that left the chain: conflict or expired, with the same proof.
+//   - Included: reverted.
 func Fail(t *wallet.Transaction, code string) error {
 	if t.State == wallet.Failed && t.Failure == code {
 		return nil
@@ -238,8 +243,8 @@ func FailAgainst(t *wallet.Transaction, c wallet.Conflict) error {
 	return nil
 }
 
-// FailDisplaced is FailAgainst with what the conflict cost, in base units of the native coin: the fee of the
-// transaction's own cancel, 0 for any other.
+// FailDisplaced is FailAgainst with the cost of the conflict, in base units of the native coin. The cost is
+// the fee of the transaction's own cancel, or 0 for any other conflict.
 func FailDisplaced(t *wallet.Transaction, c wallet.Conflict, cost chain.Amount) error {
 	if t.State == wallet.Failed && !failedReverted(*t) {
 		return Fail(t, wallet.FailConflict)
@@ -262,7 +267,7 @@ func refuse(t *wallet.Transaction, what string) error {
 	)
 }
 
-// refuseAlone returns the error of a move of a batch member: it moves with its carrier only.
+// refuseAlone returns the error of a move of a batch member, which moves only with its carrier.
 func refuseAlone(t *wallet.Transaction) error {
 	return refuse(t, "move by itself: transaction "+t.BatchedBy+" carries it")
 }

@@ -7,11 +7,12 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 )
 
-// WaitShownAfter is how long something waits before it is shown as waiting.
+// WaitShownAfter is the time after which a transaction that waits is shown as waiting.
 const WaitShownAfter = time.Minute // spec D12.6
 
-// Wait records why a transaction that is Queued, or in no block, was not moved on, once it has been due for
-// WaitShownAfter. why is a code, a colon and a sentence; while the code stays the same, so does the record.
+// Wait records why a transaction that is Queued, or in no block, did not advance, once it has been due for
+// WaitShownAfter. why is a code, a colon and a sentence. While the code stays the same, the record does not
+// change.
 func Wait(t *wallet.Transaction, why string, now time.Time) {
 	since := waitsSince(t)
 	if since.IsZero() || now.Sub(since) < WaitShownAfter || why == "" {
@@ -25,7 +26,7 @@ func Wait(t *wallet.Transaction, why string, now time.Time) {
 	t.WaitingSince = since
 }
 
-// WaitForBlock is Wait for a transaction that is signed and in no block, unless there is another reason on record.
+// WaitForBlock is Wait for a transaction that is signed and in no block, unless another reason is recorded.
 func WaitForBlock(t *wallet.Transaction, now time.Time) {
 	if t.State != wallet.Signed && t.State != wallet.Broadcast || t.BatchedBy != "" {
 		return
@@ -39,11 +40,11 @@ func WaitForBlock(t *wallet.Transaction, now time.Time) {
 	}
 }
 
-// endWait removes why a transaction waited: it moved.
+// endWait clears the reason for waiting, because the transaction moved.
 func endWait(t *wallet.Transaction) { t.Waits, t.WaitingSince = "", time.Time{} }
 
-// waitsSince returns since when a transaction has waited for its signature or its block; zero when it waits for
-// neither.
+// waitsSince returns the time since which a transaction has waited for its signature or its block; zero if it
+// waits for neither.
 func waitsSince(t *wallet.Transaction) time.Time {
 	switch t.State {
 	case wallet.Queued:
@@ -57,7 +58,7 @@ func waitsSince(t *wallet.Transaction) time.Time {
 			return t.Attempts[0].SignedAt
 		}
 	case wallet.Included, wallet.Confirmed, wallet.Failed:
-		// It waits for no more than finality.
+		// Only finality is still missing.
 	}
 
 	return time.Time{}

@@ -1,5 +1,5 @@
-// Package agree has drivers ask several nodes for what no block proves, and take what two of them say. Package
-// chain/internal/failover asks the nodes, one after the other; this package compares their answers.
+// Package agree reads data that no block proves from several nodes, and returns what two of them agree about.
+// Package chain/internal/failover asks the nodes, one after the other; this package compares their answers.
 package agree
 
 import (
@@ -10,18 +10,19 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// ReadBalances reads holdings from one node, in base units and in the order given, and those that it cannot read. A
-// node that has no answer for all of them is an error.
+// ReadBalances reads holdings from one node. It returns their balances, in base units and in the order given,
+// and the holdings that it cannot read. If the node does not answer for all of them, it returns an error.
 type ReadBalances[N any] func(
 	ctx context.Context,
 	node N,
 	holdings []chain.Holding,
 ) (amounts []chain.Amount, unreadable []chain.UnreadableHolding, err error)
 
-// Balances returns the balances of holdings, in base units and in the order given, as two nodes say, or the only one
-// that is configured. No block proves what a node says of a balance: of several configured nodes one is unreadable
-//   - with the balance 0 (nodes_disagree), where those that answer say something else each;
-//   - with what one alone says, as Provisional (nodes_missing), where no other one answers for it.
+// Balances returns the balances of holdings, in base units and in the order given. Two nodes must agree about
+// each balance, because no block proves it; a single configured node suffices by itself. Otherwise the
+// holding is unreadable:
+//   - with the balance 0 (nodes_disagree), if several nodes answer and no two agree;
+//   - with one node's balance, as Provisional (nodes_missing), if only one node answers for it.
 //
 // Errors: those of failover.Set.Ask; chain.UnreadableError, with all other balances.
 func Balances[N failover.Member](
@@ -55,23 +56,23 @@ func Balances[N failover.Member](
 	return c.amounts, nil
 }
 
-// comparison is what nodes say of holdings.
+// comparison holds the nodes' answers about holdings.
 type comparison[N failover.Member] struct {
 	set      *failover.Set[N]
 	holdings []chain.Holding
 	read     ReadBalances[N]
-	// first is the node whose word amounts and unreadable are.
+	// first is the node that gave amounts and unreadable.
 	first      N
 	amounts    []chain.Amount
 	unreadable []chain.UnreadableHolding
 }
 
-// compare asks other nodes, until two say the same of each holding that the first could read. Where several say
-// something else each, the holding is unreadable.
+// compare asks other nodes until two agree about each holding that the first node could read. If several
+// answer and no two agree, the holding is unreadable.
 func (c *comparison[N]) compare(ctx context.Context, need uint64) error {
 	said := make([][]chain.Amount, len(c.holdings))
 
-	var open []int // indexes of the holdings of which no two nodes said the same so far
+	var open []int // indexes of the holdings about which no two nodes have agreed yet
 
 	for i, amount := range c.amounts {
 		said[i] = []chain.Amount{amount}
@@ -129,7 +130,8 @@ func (c *comparison[N]) compare(ctx context.Context, need uint64) error {
 	return err
 }
 
-// readSome returns what a node says of some of the holdings, by index; those that it cannot read are left out.
+// readSome returns a node's balances of some of the holdings, by index. It leaves out those that it cannot
+// read.
 func (c *comparison[N]) readSome(ctx context.Context, node N, indexes []int) (map[int]chain.Amount, error) {
 	if len(indexes) == 0 {
 		return nil, nil

@@ -12,15 +12,16 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
-// RefAt reads the block of a height from one node.
+// RefAt reads the block at a height from one node.
 type RefAt[N any] func(ctx context.Context, node N, height uint64) (chain.Ref, error)
 
-// Ref returns nil when two nodes have a block at its height, or the only one that is configured. proven is set where
-// blocks are verified; see failover.Subject. Errors:
+// Ref returns nil if two nodes have a block at its height, or if the only configured node has it. proven is
+// set where blocks are verified; see failover.Subject. Errors:
 //   - those of failover.Agree;
-//   - fault.NotFound (block_unknown): two nodes have another block, or the only one has.
+//   - fault.NotFound (block_unknown): two nodes, or the only one, have another block.
 //
-// A block that was asked for is one that a node showed. Where two have another one, the preferred node is demoted.
+// A node must have shown the block to the caller. If two nodes have another one, the preferred node is
+// demoted.
 func Ref[N failover.Member](
 	ctx context.Context,
 	s *failover.Set[N],
@@ -58,9 +59,10 @@ func Ref[N failover.Member](
 	)
 }
 
-// VerifiedBlock is chain.Agreed.AgreedBlock of a network whose blocks prove what is in them. Two nodes have to have
-// the block (Ref), and another one than the preferred shows what is in it. What cannot be verified is what two nodes
-// show alike (Block). read returns fault.NotFound where its node has another block.
+// VerifiedBlock implements chain.Agreed.AgreedBlock for a network whose blocks prove their contents. Two
+// nodes must have the block (Ref), and a node other than the preferred one gives the contents. If these
+// cannot be verified, two nodes must show them alike (Block). read returns fault.NotFound if its node has
+// another block.
 func VerifiedBlock[N failover.Member](
 	ctx context.Context,
 	s *failover.Set[N],
@@ -92,7 +94,7 @@ func VerifiedBlock[N failover.Member](
 	return Block(ctx, s, attempts, at.Height, at, read)
 }
 
-// headerOnly returns a reference where there is no error.
+// headerOnly returns the reference if there is no error, and a zero one otherwise.
 func headerOnly(at chain.Ref, err error) chain.Ref {
 	if err != nil {
 		return chain.Ref{}
@@ -101,10 +103,11 @@ func headerOnly(at chain.Ref, err error) chain.Ref {
 	return at
 }
 
-// Block returns what two nodes show alike of a block (Merge), each read by read, or what the only one shows that is
-// configured. read returns fault.NotFound where its node has another block at that height. Errors:
+// Block returns the contents of a block that two nodes show alike (Merge), or those of the only configured
+// node. It reads each node with read, which returns fault.NotFound if the node has another block at that
+// height. Errors:
 //   - those of failover.Set.Ask;
-//   - fault.NotFound: two nodes have another block, or the only one has;
+//   - fault.NotFound: two nodes, or the only one, have another block;
 //   - fault.Unavailable (nodes_missing, nodes_disagree): fewer than two nodes show the block.
 func Block[N failover.Member](
 	ctx context.Context,
@@ -114,7 +117,7 @@ func Block[N failover.Member](
 	at chain.Ref,
 	read func(ctx context.Context, node N) (chain.Block, error),
 ) (chain.Block, error) {
-	others, other := 0, error(nil) // nodes with another block, and what the last of them says
+	others, other := 0, error(nil) // nodes with another block, and the error of the last of them
 
 	readFrom := func(ctx context.Context, node N) (chain.Block, error) {
 		block, err := read(ctx, node)
@@ -147,8 +150,8 @@ func Block[N failover.Member](
 // areAgreed reports whether two nodes show each transaction of a block alike.
 func areAgreed(shown []chain.Block) bool { return len(shown) > 1 && len(Merge(shown).Unread) == 0 }
 
-// askSeveral asks nodes one after the other until enough is said, or all that can be asked were: the first as
-// failover.Set.Ask does, the others as AskBeside does.
+// askSeveral asks nodes one after the other until enough reports true, or all nodes were asked. It asks the
+// first node like failover.Set.Ask and the others like AskBeside.
 func askSeveral[N failover.Member, V any](
 	ctx context.Context,
 	s *failover.Set[N],
@@ -185,11 +188,11 @@ func askSeveral[N failover.Member, V any](
 	return said, err
 }
 
-// Merge returns of a block, as several nodes show it, what two of them show alike. A transaction of which no two show
-// the same is in Unread, and Unverified is set; of it who signed it stays in Spent, where two show that alike: that it
-// is in the block must not be lost. What one node alone shows is returned as it is.
+// Merge returns the contents of a block that two nodes show alike. If no two nodes agree about a transaction,
+// the transaction is in Unread, and Unverified is set. Its signers stay in Spent if two nodes agree about
+// them, because its presence in the block must not be lost. A block of a single node is returned unchanged.
 //
-// Internal transfers are shown by some nodes only: those that two do not show alike are left out.
+// Only some nodes show internal transfers: those that no two nodes show alike are left out.
 func Merge(shown []chain.Block) chain.Block {
 	if len(shown) == 1 {
 		return shown[0]
@@ -224,7 +227,7 @@ func Merge(shown []chain.Block) chain.Block {
 	return block
 }
 
-// hashesIn returns the transactions that nodes show of a block, each once, in their order.
+// hashesIn returns the hashes of all transactions that the nodes show in a block, each once, in their order.
 func hashesIn(shown []chain.Block) (hashes []string) {
 	seen := map[string]bool{}
 	add := func(hash string) {
@@ -250,14 +253,14 @@ func hashesIn(shown []chain.Block) (hashes []string) {
 	return hashes
 }
 
-// txWord is what one node shows of a transaction in a block; the zero value is that it is not there.
+// txWord is one node's view of a transaction in a block; the zero value means that it is not there.
 type txWord struct {
 	transfers []chain.Transfer
 	spent     []chain.Spend
-	unread    bool // what it did, the node does not show
+	unread    bool // the node does not show its effects
 }
 
-// wordsOf returns what a node shows of the transactions in a block, by hash.
+// wordsOf returns a node's view of each transaction in a block, by hash.
 func wordsOf(b chain.Block) map[string]txWord {
 	words := make(map[string]txWord, len(b.Spent))
 
@@ -282,8 +285,9 @@ func wordsOf(b chain.Block) map[string]txWord {
 	return words
 }
 
-// sharedWord returns what two nodes show alike of a transaction, which may be that it is not there. Two that show the
-// same internal transfers go before two that do not. Where no two agree the word is at most who signed it.
+// sharedWord returns the view of a transaction that two nodes share; it may be that the transaction is not
+// there. Two nodes that agree about internal transfers, too, are preferred to two that do not. If no two
+// nodes agree, the view has at most the signers.
 func sharedWord(words []map[string]txWord, hash string) (word txWord, agreed bool) {
 	for i, one := range words {
 		for _, another := range words[i+1:] {

@@ -17,27 +17,29 @@ import (
 )
 
 const (
-	// How far below the lower of two tips a block is looked for that both nodes have: maxApart blocks, or those of
-	// apartFor, the larger of the two. Nodes that differ for longer are on two branches.
+	// The depth below the lower of two tips down to which a common block is searched: maxApart blocks, or the
+	// blocks of apartFor, whichever is deeper. Nodes that differ for longer are on two branches.
 	maxApart = 8
 	apartFor = time.Minute
-	// tolerated is how far a node's newest block may be behind another's in time, and one block in any case, until
-	// the node is named as behind.
+	// tolerated is the time by which a node's newest block may be older than another node's before the node
+	// is reported as behind. One block is always tolerated.
 	tolerated = 5 * time.Second
 )
 
-// HeadReader reads what AgreedHead compares.
+// HeadReader reads the data that Head compares.
 type HeadReader[N any] struct {
 	// Head reads one node's head.
 	Head func(ctx context.Context, node N) (chain.Head, error)
-	// At reads one node's block at a height. Above its tip it is fault.NotFound or failover.ErrLagging.
+	// At reads one node's block at a height. Above its tip the error is fault.NotFound or
+	// failover.ErrLagging.
 	At RefAt[N]
-	// Depth is how many blocks make one safe and final at a node that names none, while another one does.
+	// Depth is the number of blocks after which a block counts as safe and final at a node that reports none,
+	// while another node reports one.
 	Depth uint64
 }
 
-// Head is chain.Agreed.AgreedHead: of the heads that all nodes show, what two of them have. It notes which nodes are
-// behind, and which are on a branch of their own.
+// Head implements chain.Agreed.AgreedHead: it returns the blocks that two nodes have. It notes which nodes
+// are behind, and which are on a branch of their own.
 func Head[N failover.Member](
 	ctx context.Context,
 	s *failover.Set[N],
@@ -119,7 +121,8 @@ func shared[N failover.Member](
 		}
 	}
 
-	// A block that two nodes call safe may be above the newest that was found to be shared, while they go on.
+	// While the nodes advance, a block that two of them call safe may be above the newest shared block that
+	// was found.
 	if head.Safe.Height > head.Tip.Height {
 		head.Safe = head.Tip
 	}
@@ -131,9 +134,10 @@ func shared[N failover.Member](
 	return head, nil
 }
 
-// sharedRef returns the newest block that two nodes have, of those that which names and those below them, and how far
-// it is below the lower one; zero where no node names one. Beyond maxApart it looks twice as far each time, and the
-// block may be that much older. Errors are fault.Unavailable (nodes_disagree, nodes_missing).
+// sharedRef returns the newest block that two nodes have, at or below the blocks that which selects. apart is
+// its distance below the lower of these. The block is zero if which selects none at any node. Beyond maxApart
+// the distance doubles with each try, so that the block may be that much older. Errors are fault.Unavailable
+// (nodes_disagree, nodes_missing).
 func sharedRef[N failover.Member](
 	ctx context.Context,
 	s *failover.Set[N],
@@ -147,7 +151,7 @@ func sharedRef[N failover.Member](
 	}
 
 	lower := named[order[1]]
-	oldest := lower.Time // of the blocks that were compared
+	oldest := lower.Time // the time of the oldest block that was compared
 
 	for apart = 0; apart <= lower.Height; apart = further(apart) {
 		if apart > maxApart && lower.Time.Sub(oldest) >= apartFor {
@@ -182,7 +186,7 @@ func sharedRef[N failover.Member](
 	return chain.Ref{}, 0, s.Disagree(what)
 }
 
-// further returns how far below the lower of two tips is looked after a distance in blocks.
+// further returns the next distance below the lower of two tips at which to search.
 func further(apart uint64) uint64 {
 	if apart < maxApart {
 		return apart + 1
@@ -191,9 +195,9 @@ func further(apart uint64) uint64 {
 	return 2 * apart
 }
 
-// namedRefs returns what which names at each node, and the nodes by height, the highest first; nil where no node names
-// one. For one that names none while others do, it is the block at reader.Depth: a node without the notion must not
-// leave another one's word alone, nor undo it.
+// namedRefs returns the block that which selects at each node, and the nodes by its height, highest first;
+// nil if it selects none at any node. For a node without such a block, while others have one, it takes the
+// block at reader.Depth. Such a node must neither leave the other's block unconfirmed nor deny it.
 func namedRefs[N failover.Member](
 	s *failover.Set[N],
 	reader HeadReader[N],
@@ -230,7 +234,8 @@ func namedRefs[N failover.Member](
 	return named, order
 }
 
-// refOf returns a node's block at a height; zero above the one that it named, and where it has none there any more.
+// refOf returns a node's block at a height; zero above the block that it reported, and if it has no block
+// there any more.
 func refOf[N failover.Member](
 	ctx context.Context,
 	node N,

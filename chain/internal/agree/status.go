@@ -9,14 +9,15 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Status returns the status of a transaction as a node says it, read by read. That it is included is two nodes' word,
-// where several are configured; it is final when both say so. That it is unknown is the word of all that answer.
+// Status returns the status of a transaction, which read reads from one node. Where several nodes are
+// configured, an included transaction needs two nodes that agree, and it is final if both say so. A
+// transaction is unknown only if all nodes that answer say so.
 //
 // Errors:
 //   - those of failover.Set.Ask;
-//   - fault.Unavailable (nodes_disagree): those that show it in a block show something else of it each;
-//   - fault.Unavailable (node_behind): one alone shows it in a block, others that answer do not;
-//   - fault.Unavailable (nodes_missing): one alone answers.
+//   - fault.Unavailable (nodes_disagree): several nodes show it in a block, and no two agree about it;
+//   - fault.Unavailable (node_behind): one node shows it in a block, others that answer do not;
+//   - fault.Unavailable (nodes_missing): only one node answers.
 func Status[N failover.Member](
 	ctx context.Context,
 	s *failover.Set[N],
@@ -58,7 +59,7 @@ func Status[N failover.Member](
 	return chain.TxStatus{}, fault.Wrap(chain.ErrNotAgreed, fault.Unavailable, code, why, s.Network, hash)
 }
 
-// sharedStatus returns what two nodes say alike of an included transaction.
+// sharedStatus returns the status of an included transaction that two nodes agree about.
 func sharedStatus(said []chain.TxStatus) (status chain.TxStatus, agreed bool) {
 	for i, a := range said {
 		for _, b := range said[i+1:] {
@@ -72,7 +73,7 @@ func sharedStatus(said []chain.TxStatus) (status chain.TxStatus, agreed bool) {
 	return chain.TxStatus{}, false
 }
 
-// SameStatus reports whether two nodes say the same of what an included transaction did, and where.
+// SameStatus reports whether two nodes agree about the block and the effects of an included transaction.
 func SameStatus(a, b chain.TxStatus) bool {
 	return a.Block.Hash == b.Block.Hash && a.Reverted == b.Reverted && a.Fee == b.Fee &&
 		slices.Equal(a.Transfers, b.Transfers)
@@ -80,9 +81,9 @@ func SameStatus(a, b chain.TxStatus) bool {
 
 func isNotIncluded(s chain.TxStatus) bool { return s.State != chain.TxIncluded }
 
-// VerifiedStatus returns the status of a transaction as a node says it, read by read, of a network whose blocks prove
-// what is in them: one node that shows it in a block is right against others that do not know it. Errors are those of
-// failover.Set.Ask.
+// VerifiedStatus returns the status of a transaction, which read reads from one node, on a network whose
+// blocks prove their contents. If one node shows it in a block, other nodes that do not know it are wrong.
+// Errors are those of failover.Set.Ask.
 func VerifiedStatus[N failover.Member](
 	ctx context.Context,
 	s *failover.Set[N],
