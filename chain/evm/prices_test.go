@@ -351,6 +351,37 @@ func TestTopUpIsPlannedWithItsCost(t *testing.T) {
 	}
 }
 
+// What a top-up brought is proven by its block: a node that says that the address holds nothing causes no second one.
+func TestTopUpIsMadeOnceWhateverABalanceSays(t *testing.T) {
+	n := newFakeNode(5)
+	deposit := chain.Party{Address: chain.Address(payee.Hex())}
+
+	n.answer = func(call rpcCall) (any, bool) {
+		return "0x0", call.Method == "eth_getBalance" &&
+			strings.EqualFold(call.param(0), string(deposit.Address))
+	}
+	driver := driverOf(t, n)
+	token, _ := driver.Network().Asset("USDX")
+	release := chain.SweepRequest{
+		Asset:   token,
+		Deposit: deposit,
+		Master:  chain.Party{Address: sender().Address},
+		Amount:  chain.Units(5_000_000),
+	}
+
+	steps, err := driver.PlanSweep(t.Context(), release)
+	if err != nil || len(steps) != 2 || steps[0].Kind != chain.StepTopUp {
+		t.Fatalf("%+v, %v", steps, err)
+	}
+
+	release.Done, release.Residue = []chain.StepKind{chain.StepTopUp}, steps[0].Order.Outputs[0].Amount
+
+	steps, err = driver.PlanSweep(t.Context(), release)
+	if err != nil || len(steps) != 1 || steps[0].Kind != chain.StepSweep {
+		t.Errorf("after the top-up the plan is %+v, %v", steps, err)
+	}
+}
+
 // estimateOf estimates as Amsterdam does: a transfer of coin to an account that does not exist takes 204,600 gas, of
 // nothing 15,000.
 func estimateOf(call rpcCall, balance uint64) any {

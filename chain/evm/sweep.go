@@ -164,8 +164,9 @@ func (d *driver) planToken(
 	return append(steps, sweep), nil
 }
 
-// spendableGas returns the native coin, in wei, that a token sweep may spend. It is the residue, or the
-// balance if lower. After a top-up, which is no deposit either, it is the whole balance.
+// spendableGas returns the native coin, in wei, that a token sweep may spend. It is the residue, or the balance if
+// lower. After a top-up, which is no deposit either, it is the whole balance, and at least the residue: blocks proved
+// the top-up, and a node that says less must not cause another one.
 func (d *driver) spendableGas(
 	ctx context.Context,
 	node *endpoint,
@@ -183,11 +184,11 @@ func (d *driver) spendableGas(
 	}
 
 	balance, err := rpcCall.amount(node)
-	if err != nil || slices.Contains(release.Done, chain.StepTopUp) {
-		return balance, err
+	if slices.Contains(release.Done, chain.StepTopUp) {
+		return chaindata.Max(balance, release.Residue), err
 	}
 
-	return chaindata.Min(balance, release.Residue), nil
+	return chaindata.Min(balance, release.Residue), err
 }
 
 // planStep returns a step with its maximum and its estimated network fee.
