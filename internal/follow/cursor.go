@@ -13,16 +13,22 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/scanstate"
 )
 
-// nextCursor returns the cursor after the batch is stored.
-func (f *Follower) nextCursor(cursor scan.Cursor, b *Batch) scan.Cursor {
-	next := cursor
+// branchOf returns a cursor with the blocks that it remembers after the batch.
+func branchOf(cursor scan.Cursor, b *Batch) scan.Cursor {
 	if b.Rewound {
-		next = scanstate.Back(cursor, b.ForkedFrom)
+		cursor = scanstate.Back(cursor, b.ForkedFrom)
 	}
 
 	if len(b.Blocks) > 0 {
-		next = scanstate.Forward(next, blocksAbove(b.Blocks, b.ForkedFrom.Height))
+		cursor = scanstate.Forward(cursor, blocksAbove(b.Blocks, b.ForkedFrom.Height))
 	}
+
+	return cursor
+}
+
+// nextCursor returns the cursor after the batch is stored.
+func (f *Follower) nextCursor(cursor scan.Cursor, b *Batch) scan.Cursor {
+	next := branchOf(cursor, b)
 
 	// Forget safe and final blocks that a fork removed, or that were not read and another block was read
 	// instead.

@@ -75,9 +75,8 @@ func (f *Follower) readBeside(ctx context.Context, stored scan.Cursor) (r *final
 	}
 }
 
-// fillFinality sets the safe and the final block of a batch if they were read beside it. It ignores a block
-// above the batch's tip, which may be on another branch. After a fork it reads them in any case, as the
-// recorded ones may have left the chain.
+// fillFinality sets the safe and the final block of a batch if they were read beside it. After a fork it reads
+// them in any case, as the recorded ones may have left the chain.
 func (f *Follower) fillFinality(b *Batch, beside *finalityRead) error {
 	if b.Rewound {
 		beside.begin()
@@ -92,23 +91,16 @@ func (f *Follower) fillFinality(b *Batch, beside *finalityRead) error {
 	}
 
 	f.finalityAt = f.Now()
-
-	if safe := beside.head.Safe; safe.Height <= b.Head.Tip.Height {
-		b.Head.Safe = safe
-	}
-
-	if final := beside.head.Final; final.Height <= b.Head.Tip.Height {
-		b.Head.Final = final
-	}
+	b.Head.Safe, b.Head.Final = beside.head.Safe, beside.head.Final
 
 	return nil
 }
 
 // readFinality returns the safe and the final block. If there are several nodes, they must agree; if they do
-// not, both blocks are zero.
+// not, both blocks are zero, and the recorded ones stay.
 func (f *Follower) readFinality(ctx context.Context) (chain.Head, error) {
-	agreed, ok := f.Driver.(chain.Agreed)
-	if !ok || len(agreed.Nodes()) == 1 {
+	agreed, ok := f.agreed()
+	if !ok {
 		return f.Driver.Head(ctx)
 	}
 
@@ -120,31 +112,74 @@ func (f *Follower) readFinality(ctx context.Context) (chain.Head, error) {
 	return head, nil
 }
 
-// agreeFinality returns a head whose safe and final blocks nodes agree about. If they do not agree, both are
-// zero, and the recorded ones stay. It asks the nodes only if one of the blocks differs from the recorded
-// one.
-func (f *Follower) agreeFinality(ctx context.Context, stored scan.Cursor, head chain.Head) chain.Head {
-	agreed, ok := f.Driver.(chain.Agreed)
-	if !ok || len(agreed.Nodes()) == 1 ||
-		head.Safe.Hash == stored.Safe.Hash && head.Final.Hash == stored.Final.Hash {
-		return head
+// agreeFinality returns a head with the safe and the final block of readFinality. It asks the nodes only if one
+// of the blocks differs from the recorded one.
+func (f *Follower) agreeFinality(ctx context.Context, stored scan.Cursor, head chain.Head) (chain.Head, error) {
+	_, ok := f.agreed()
+	if !ok || head.Safe.Hash == stored.Safe.Hash && head.Final.Hash == stored.Final.Hash {
+		return head, nil
 	}
 
-	shared, err := agreed.AgreedHead(ctx)
-	if err != nil {
-		head.Safe, head.Final = chain.Ref{}, chain.Ref{}
-		return head
-	}
+	shared, err := f.readFinality(ctx)
+	head.Safe, head.Final = shared.Safe, shared.Final
 
-	head.Safe, head.Final = upTo(shared.Safe, head.Tip), upTo(shared.Final, head.Tip)
-
-	return head
+	return head, err
 }
 
-// upTo returns a block, or the tip if the block is above it.
-func upTo(block, tip chain.Ref) chain.Ref {
+// agreed returns the driver as chain.Agreed; ok is false if it has no second node to compare with.
+func (f *Follower) agreed() (agreed chain.Agreed, ok bool) {
+	agreed, ok = f.Driver.(chain.Agreed)
+
+	return agreed, ok && len(agreed.Nodes()) > 1
+}
+
+// proveFinality leaves in a head only safe and final blocks of the branch that was read. The blocks come from
+// one node, and what two nodes call final may be on another branch. next is the cursor with these blocks. A block
+// is on its branch if the cursor remembers it, or if two nodes have the next remembered block above it. For a
+// block above the cursor, the cursor's own block takes its place.
+func (f *Follower) proveFinality(ctx context.Context, next scan.Cursor, head *chain.Head) {
+	agreed, ok := f.agreed()
+	if !ok || next.At.IsZero() {
+		head.Safe, head.Final = below(head.Safe, head.Tip), below(head.Final, head.Tip)
+		return
+	}
+
+	var proven chain.Ref // the lowest remembered block that two nodes have
+
+	onBranch := func(ref chain.Ref) chain.Ref {
+		above := next.At
+
+		for _, block := range next.Recent {
+			if block.Height >= ref.Height {
+				above = block
+			}
+		}
+
+		switch {
+		case ref.IsZero() || ref.Hash == above.Hash || ref.Hash == next.Safe.Hash || ref.Hash == next.Final.Hash:
+			return ref
+		case above.Height < ref.Height:
+			ref = above
+		}
+
+		if above.Hash != proven.Hash {
+			if _, err := agreed.AgreedBlock(ctx, above, nil); err != nil {
+				return chain.Ref{}
+			}
+
+			proven = above
+		}
+
+		return ref
+	}
+
+	head.Safe, head.Final = onBranch(head.Safe), onBranch(head.Final)
+}
+
+// below returns a block, or none if it is above the tip.
+func below(block, tip chain.Ref) chain.Ref {
 	if block.Height > tip.Height {
-		return tip
+		return chain.Ref{}
 	}
 
 	return block

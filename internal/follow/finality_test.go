@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 )
@@ -304,5 +307,95 @@ func TestForkDuringTheFirstLookIsNoFork(t *testing.T) {
 
 	if tip := d.cursors["simnet"].At; tip.Height < 100 {
 		t.Errorf("it was read up to %+v", tip)
+	}
+}
+
+// astray is a driver of two nodes whose blocks come from one of them, which follows another branch than the one that
+// both call final.
+type astray struct {
+	*sim.Chain
+	final chain.Ref
+	has   func(at chain.Ref) bool // whether both nodes have a block
+}
+
+func (a *astray) Nodes() []chain.NodeState { return make([]chain.NodeState, 2) }
+
+func (a *astray) AgreedHead(ctx context.Context) (chain.Head, error) {
+	head, err := a.Head(ctx)
+	head.Safe, head.Final = a.final, a.final
+
+	return head, err
+}
+
+func (a *astray) AgreedBlock(_ context.Context, at chain.Ref, _ []string) (chain.Block, error) {
+	if !a.has(at) {
+		return chain.Block{}, fault.New(fault.NotFound, "block_unknown", "two nodes have another block")
+	}
+
+	return chain.Block{Ref: at}, nil
+}
+
+// What two nodes call final is stored only where it is of the branch that was read. A final block of another branch
+// would be taken for a common one, and a fork back to the branch of both nodes for one below finality.
+func TestFinalityOfAnotherBranchIsNotStored(t *testing.T) {
+	c, d := sim.New(sim.Config{Clock: now}), newDB()
+	driver := &astray{Chain: c, has: func(chain.Ref) bool { return false }}
+
+	f, err := follow.New(follow.Config{
+		Driver:       driver,
+		Handler:      ledger{d, c},
+		DB:           d,
+		Owner:        "a",
+		Now:          now,
+		Log:          quiet(),
+		FirstAddress: longAgo,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	c.Mine(100)
+	drainAll(t, f)
+
+	cursor := func() scan.Cursor { return d.cursors["simnet"] }
+	remembered := func(height uint64) bool {
+		return slices.ContainsFunc(cursor().Recent, func(r chain.Ref) bool { return r.Height == height })
+	}
+
+	forgotten := uint64(60)
+	for remembered(forgotten) {
+		forgotten--
+	}
+
+	driver.final = chain.Ref{Height: forgotten, Hash: "of another branch"}
+
+	c.Mine(1)
+	drainAll(t, f)
+
+	if !cursor().Final.IsZero() || !cursor().Safe.IsZero() {
+		t.Errorf("a block of another branch is stored as final: %+v", cursor().Final)
+	}
+
+	own, err := c.RefAt(t.Context(), forgotten)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	driver.final, driver.has = own, func(at chain.Ref) bool { return at.Height < forgotten+30 }
+
+	c.Mine(1)
+	drainAll(t, f)
+
+	if cursor().Final.Hash != own.Hash {
+		t.Errorf("the final block of the branch that was read is %+v, want %+v", cursor().Final, own)
+	}
+
+	// What is final above the last block that was read makes that one final.
+	driver.final, driver.has = chain.Ref{Height: 500, Hash: "not read"}, func(chain.Ref) bool { return true }
+	tip := c.Mine(1)
+	drainAll(t, f)
+
+	if cursor().Final.Hash != tip.Hash {
+		t.Errorf("the final block is %+v, want the last one that was read, %+v", cursor().Final, tip)
 	}
 }

@@ -39,6 +39,8 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 		return nil, err
 	}
 
+	f.proveFinality(ctx, branchOf(cursor, b), &b.Head)
+
 	head, base, forked = b.Head, b.ForkedFrom, b.Rewound
 
 	next := f.nextCursor(cursor, b)
@@ -93,7 +95,7 @@ func (f *Follower) readHead(
 	tips, ok := f.Driver.(chain.TipReader)
 	if !ok || beside == nil {
 		if head, err = f.Driver.Head(ctx); err == nil {
-			head = f.agreeFinality(ctx, stored, head)
+			head, err = f.agreeFinality(ctx, stored, head)
 		}
 
 		return head, err
