@@ -91,9 +91,9 @@ func (d *walletWorker) proveTerminal(
 	return proof, err == nil, err
 }
 
-// stands reports whether a proof holds: two nodes have its blocks, and where not every attempt has a rival in one, no
-// node has an attempt. No hash binds what such networks have in a block: the node that it was read of may have left the
-// attempt out.
+// stands reports whether a proof holds: two nodes have its blocks, and where not every attempt has a rival in one, all
+// blocks since were read and no node has an attempt. No hash binds what such networks have in a block: the node that it
+// was read of may have left the attempt out.
 func (d *walletWorker) stands(ctx context.Context, t wallet.Transaction, proof terminalProof) (bool, error) {
 	for _, block := range proof.blocks {
 		if !d.isAgreed(ctx, t, block) {
@@ -105,9 +105,31 @@ func (d *walletWorker) stands(ctx context.Context, t wallet.Transaction, proof t
 		return true, nil
 	}
 
+	if passed, err := d.isPassed(ctx, t); err != nil || passed {
+		return false, err
+	}
+
 	known, _, err := d.lookUp(ctx, t)
 
 	return known == "", err
+}
+
+// maxRanges bounds the ranges that are looked at.
+const maxRanges = 10_000
+
+// isPassed reports whether an attempt may be in blocks that nobody read: no node had them when the network was resumed
+// above them.
+func (d *walletWorker) isPassed(ctx context.Context, t wallet.Transaction) (bool, error) {
+	ranges, err := d.db.Ranges(ctx, t.Network, maxRanges)
+	if err != nil {
+		return false, &storeError{err}
+	}
+
+	return slices.ContainsFunc(ranges, func(r scan.Range) bool {
+		return scanstate.IsGap(r) && slices.ContainsFunc(
+			t.Attempts, func(a wallet.Attempt) bool { return a.SignedHeight < r.To },
+		)
+	}), nil
 }
 
 // isOwn reports whether a hash is of a transaction that we signed.
