@@ -50,6 +50,9 @@ type Network struct {
 	// Unnamed are payments that only a balance shows and that no transaction was found for within
 	// 24 hours. They are no differences: coin that contracts send is often shown by no node.
 	Unnamed []Record
+	// Unread are blocks up to At that were not read, as no node had them when the network was resumed. What is
+	// missing or unexplained may be theirs. They are no differences.
+	Unread []Blocks
 	// Strays are what addresses of ours hold in the newest block that no balance shows. They are no differences: no
 	// record is about them. Engine.Recover moves one to the master wallet.
 	Strays []Stray
@@ -58,6 +61,9 @@ type Network struct {
 	// Recoveries are what Engine.Recover was called for, newest first.
 	Recoveries []Recovery
 }
+
+// Blocks are consecutive blocks of a network, by their heights.
+type Blocks struct{ From, To uint64 }
 
 // Stray is money at an address of ours that no balance shows.
 type Stray struct {

@@ -203,7 +203,8 @@ func (e *Engine) waitingTransfers(ctx context.Context, network string) ([]health
 const historyWithin = 2 * time.Minute
 
 // waitingHistories returns up to 100 addresses of a network a part of whose history is still to be read for more than
-// historyWithin, oldest first, but for those that are named already.
+// historyWithin, oldest first, but for those that are named already, and the blocks that were passed as no node had
+// them.
 func (e *Engine) waitingHistories(
 	ctx context.Context,
 	network string,
@@ -219,6 +220,17 @@ func (e *Engine) waitingHistories(
 	}
 
 	for _, r := range ranges {
+		if scanstate.IsGap(r) {
+			waiting = append(waiting, health.Unread{
+				Height: r.Next,
+				Error: fmt.Sprintf(
+					"blocks %d to %d were not read: no node had them when the network was resumed; "+
+						"they are read once a node has them", r.Next, r.To,
+				),
+				Since: r.CreatedAt,
+			})
+		}
+
 		if len(r.Addresses) == 0 || known[string(r.Addresses[0])] ||
 			e.config.Now().Sub(r.CreatedAt) < historyWithin {
 			continue
