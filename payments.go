@@ -279,6 +279,13 @@ func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 
 // Resume restarts a stopped network, after a person looked into the reason that Health names. What the node
 // returns is then trusted anew, a fork below finality included.
+//
+// Where no node has the block after the last one that was read, reading goes on at the first block that one has. Health,
+// the audit and the log name the blocks in between; what was paid there is found by balances, and the blocks are read
+// once a node has them. Where a node has them again nothing is passed.
+//
+// Errors: fault.State (network_not_stopped); fault.NotFound for a network that is not configured; fault.Unavailable
+// while no node says what it has: the network stays stopped.
 func (e *Engine) Resume(ctx context.Context, network string) error {
 	return e.core.Resume(ctx, network)
 }

@@ -22,7 +22,7 @@ type Follower struct {
 
 	// Unread are the transfers that could not be read, up to 100, and those that wait to be stored, up to 100: a
 	// balance that measures them cannot be read, or storing them failed. Each is tried again until it succeeds,
-	// and holds up nothing else.
+	// and holds up nothing else. So are blocks that no node had when the network was resumed.
 	Unread []Unread
 }
 

@@ -33,7 +33,8 @@ type Network struct {
 	Nodes []Node
 	// Unagreed is why no two nodes agree, where two or more are configured: which is missing or says something else,
 	// since when. While it is set, nothing confirms that needs two nodes, and WaitingPayments and
-	// WaitingTransactions say how many wait, up to 1,000 each. Everything else goes on.
+	// WaitingTransactions say how many wait, up to 1,000 each. Everything else goes on. Where they agree on the newest
+	// blocks it names an old block that they do not, and WaitingPayments are those that are deep enough all the same.
 	Unagreed                             string
 	UnagreedSince                        time.Time
 	WaitingPayments, WaitingTransactions int
