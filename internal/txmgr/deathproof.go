@@ -2,6 +2,7 @@ package txmgr
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -125,11 +126,19 @@ func (d *walletWorker) isPassed(ctx context.Context, t wallet.Transaction) (bool
 		return false, &storeError{err}
 	}
 
-	return slices.ContainsFunc(ranges, func(r scan.Range) bool {
+	passed := slices.IndexFunc(ranges, func(r scan.Range) bool {
 		return scanstate.IsGap(r) && slices.ContainsFunc(
 			t.Attempts, func(a wallet.Attempt) bool { return a.SignedHeight < r.To },
 		)
-	}), nil
+	})
+	if passed < 0 {
+		return false, nil
+	}
+
+	why := fmt.Sprintf("blocks %d to %d may hold it, and were not read", ranges[passed].Next, ranges[passed].To)
+	d.logWait(ctx, t, why, false)
+
+	return true, nil
 }
 
 // isOwn reports whether a hash is of a transaction that we signed.
