@@ -228,7 +228,8 @@ func (e *Engine) addNodes(driver chain.Driver, n *health.Network) {
 	if now.partly {
 		n.Unagreed = fmt.Sprintf(
 			"%s: %d payments that are deep enough wait until a second node shows their blocks; others are confirmed",
-			now.why, now.payments,
+			now.why,
+			now.payments,
 		)
 
 		return

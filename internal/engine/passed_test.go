@@ -146,7 +146,8 @@ func TestResumeAboveBlocksThatNoNodeHas(t *testing.T) {
 	passed := fmt.Sprintf("blocks %d to %d were not read", p.from, p.to)
 
 	named, audited := p.unread()
-	if len(named) != 1 || !strings.Contains(named[0], passed) || p.health().NeedsPerson() || !p.health().Ready() {
+	if len(named) != 1 || !strings.Contains(named[0], passed) || p.health().NeedsPerson() ||
+		!p.health().Ready() {
 		t.Errorf("Health names %q: %+v", named, p.health())
 	}
 
@@ -154,7 +155,10 @@ func TestResumeAboveBlocksThatNoNodeHas(t *testing.T) {
 		t.Errorf("the audit names %+v", audited)
 	}
 
-	if logged := p.log.String(); !strings.Contains(logged, fmt.Sprintf("from_height=%d to_height=%d", p.from, p.to)) {
+	if logged := p.log.String(); !strings.Contains(
+		logged,
+		fmt.Sprintf("from_height=%d to_height=%d", p.from, p.to),
+	) {
 		t.Errorf("the log does not name blocks %d to %d", p.from, p.to)
 	}
 

@@ -186,8 +186,14 @@ func (e *Engine) Resume(ctx context.Context, network string) error {
 
 	if passed != nil {
 		e.config.Log.WarnContext(
-			ctx, "the network is read on above blocks that no node has; what was paid in them shows as balances alone",
-			"network", network, "from_height", passed.Next, "to_height", passed.To,
+			ctx,
+			"the network is read on above blocks that no node has; what was paid in them shows as balances alone",
+			"network",
+			network,
+			"from_height",
+			passed.Next,
+			"to_height",
+			passed.To,
 		)
 	}
 

@@ -55,7 +55,10 @@ func (e *Engine) waitingDeep(
 
 		if hash := notShown(block, hashes[at]); hash != "" {
 			return count, fmt.Sprintf(
-				"no two nodes of network %s show transaction %s in block %d", driver.Network().Slug, hash, at.Height,
+				"no two nodes of network %s show transaction %s in block %d",
+				driver.Network().Slug,
+				hash,
+				at.Height,
 			), nil
 		}
 	}

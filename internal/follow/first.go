@@ -128,7 +128,10 @@ func (f *Follower) blockBefore(ctx context.Context, tip chain.Ref, t time.Time) 
 	f.Log.WarnContext(
 		ctx,
 		"the node lacks blocks since the first address was made; what was paid in them shows as balances alone",
-		"network", f.network.Slug, "first_height", after.Height,
+		"network",
+		f.network.Slug,
+		"first_height",
+		after.Height,
 	)
 
 	below, err := chaindata.Below(ctx, f.Driver, after)

@@ -183,7 +183,8 @@ func TestResumePassesBlocksThatNoNodeHas(t *testing.T) {
 				t.Errorf("above what was passed: %s", diff)
 			}
 
-			if left := r.d.ranges[passed.ID]; left.Next != read+1 || left.To != read+4 || !scanstate.IsGap(left) {
+			if left := r.d.ranges[passed.ID]; left.Next != read+1 || left.To != read+4 ||
+				!scanstate.IsGap(left) {
 				t.Errorf("on record as passed is %+v", left)
 			}
 

@@ -44,7 +44,12 @@ func Resume(
 	resumed := stored
 	if isFollowed(stored) {
 		if resumed, err = passUnheld(ctx, driver, stored); err != nil {
-			return nil, fmt.Errorf("looking for the next block of %s after %d: %w", network, stored.At.Height, err)
+			return nil, fmt.Errorf(
+				"looking for the next block of %s after %d: %w",
+				network,
+				stored.At.Height,
+				err,
+			)
 		}
 	}
 
@@ -58,7 +63,8 @@ func Resume(
 			return err
 		}
 
-		if current.Stopped == "" || current.At.Height != stored.At.Height || current.At.Hash != stored.At.Hash {
+		if current.Stopped == "" || current.At.Height != stored.At.Height ||
+			current.At.Hash != stored.At.Hash {
 			return notStopped(network) // somebody else has resumed it meanwhile
 		}
 

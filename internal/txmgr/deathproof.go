@@ -135,7 +135,11 @@ func (d *walletWorker) isPassed(ctx context.Context, t wallet.Transaction) (bool
 		return false, nil
 	}
 
-	why := fmt.Sprintf("blocks %d to %d may hold it, and were not read", ranges[passed].Next, ranges[passed].To)
+	why := fmt.Sprintf(
+		"blocks %d to %d may hold it, and were not read",
+		ranges[passed].Next,
+		ranges[passed].To,
+	)
 	d.logWait(ctx, t, why, false)
 
 	return true, nil

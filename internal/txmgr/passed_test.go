@@ -30,7 +30,11 @@ func TestBytesThatPassedBlocksMayHoldAreNotDead(t *testing.T) {
 	}
 
 	if got := w.get(p.ID); len(got.Attempts) != 1 || got.State == wallet.Failed {
-		t.Fatalf("it may be in a block that nobody read, and is %s after %d attempts", got.State, len(got.Attempts))
+		t.Fatalf(
+			"it may be in a block that nobody read, and is %s after %d attempts",
+			got.State,
+			len(got.Attempts),
+		)
 	}
 
 	w.forgetful = false

@@ -51,8 +51,10 @@ func (w *forgotten) invoice(paid bool) invoice.Invoice {
 	w.t.Helper()
 
 	inv, err := w.engine.Invoices.Create(w.t.Context(), invoice.CreateParams{
-		Owner:   w.owner,
-		Options: []invoice.OptionParams{{Asset: w.asset, Network: w.slug, Amount: chain.Units(5_000_000_000)}},
+		Owner: w.owner,
+		Options: []invoice.OptionParams{
+			{Asset: w.asset, Network: w.slug, Amount: chain.Units(5_000_000_000)},
+		},
 	})
 	w.must(err)
 
@@ -141,7 +143,8 @@ func TestNodeRestoredWhileTheServiceWasDown(t *testing.T) {
 			report, err := w.engine.Audit(t.Context())
 			w.must(err)
 
-			if got := report.Networks[0].Unread; len(got) != 1 || got[0] != (audit.Blocks{From: read + 1, To: read + 8}) {
+			if got := report.Networks[0].Unread; len(got) != 1 ||
+				got[0] != (audit.Blocks{From: read + 1, To: read + 8}) {
 				t.Errorf("the audit names %+v as passed above block %d", got, read)
 			}
 
