@@ -281,6 +281,13 @@ func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 
 // Resume restarts a stopped network after a person looked into the reason that Health names. The engine then
 // trusts the node's answers anew, even for a fork below finality.
+//
+// If no node has the block after the last one that was read, reading goes on at the first block that a node has.
+// Health, the audit and the log name the blocks between. Payments in them are found by balances, and the blocks
+// are read once a node has them.
+//
+// Errors: fault.State (network_not_stopped); fault.NotFound for a network that is not configured;
+// fault.Unavailable while no node answers, and the network stays stopped.
 func (e *Engine) Resume(ctx context.Context, network string) error {
 	return e.core.Resume(ctx, network)
 }

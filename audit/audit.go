@@ -50,6 +50,9 @@ type Network struct {
 	// Unnamed are payments that only a balance shows, and for which no transaction was found within 24 hours.
 	// They are not differences: many nodes do not show coin that contracts send.
 	Unnamed []Record
+	// Unread are blocks up to At that were not read, as no node had them when the network was resumed. They may
+	// hold what is missing or unexplained. They are not differences.
+	Unread []Blocks
 	// Strays are money at addresses of ours in the newest block that no balance shows. They are not
 	// differences: there is no record of them. Engine.Recover moves one to the master wallet.
 	Strays []Stray
@@ -58,6 +61,9 @@ type Network struct {
 	// Recoveries are the results of calls of Engine.Recover, newest first.
 	Recoveries []Recovery
 }
+
+// Blocks are consecutive blocks of a network, by their heights.
+type Blocks struct{ From, To uint64 }
 
 // Stray is money at an address of ours that no balance shows.
 type Stray struct {

@@ -36,6 +36,14 @@ type BlockScanner interface {
 	Blocks(ctx context.Context, from, to uint64) ([]Block, error)
 }
 
+// ParentReader reads which parent a block names. It proves that the last block that was read is still in the chain where
+// no node has that one any more. A BlockScanner needs no ParentReader; without either the network then stops.
+type ParentReader interface {
+	// ParentAt returns the hash of the parent that the canonical block at a height names. Its errors are those of
+	// Driver.RefAt.
+	ParentAt(ctx context.Context, height uint64) (string, error)
+}
+
 // HeadNotifier is notified by a node of each new block, so that a payment is read as soon as it is mined. A
 // notification is a hint: nothing in it is believed, and the network is polled all the same.
 type HeadNotifier interface {

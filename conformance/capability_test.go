@@ -15,6 +15,7 @@ func TestCapabilityNames(t *testing.T) {
 	for capability, want := range map[drivertest.Capability]reflect.Type{
 		drivertest.TipReader:         reflect.TypeFor[chain.TipReader](),
 		drivertest.BlockScanner:      reflect.TypeFor[chain.BlockScanner](),
+		drivertest.ParentReader:      reflect.TypeFor[chain.ParentReader](),
 		drivertest.AddressScanner:    reflect.TypeFor[chain.AddressScanner](),
 		drivertest.Mempool:           reflect.TypeFor[chain.Mempool](),
 		drivertest.Finder:            reflect.TypeFor[chain.Finder](),

@@ -231,6 +231,7 @@ func lightHarness(t *testing.T) conformance.DriverHarness {
 		"chain.Recoverer",
 		"chain.StrayLister",
 		"chain.BlockScanner",
+		"chain.ParentReader",
 		"chain.Mempool",
 		"chain.URIBuilder",
 		"chain.FeeEstimator",

@@ -22,7 +22,8 @@ type Follower struct {
 
 	// Unread are up to 100 transfers that could not be read, and up to 100 that wait to be stored. Those wait
 	// because a balance that measures them cannot be read, or because storing them failed. Each is tried
-	// again until it succeeds, and delays nothing else.
+	// again until it succeeds, and delays nothing else. Unread also names blocks that no node had when the
+	// network was resumed.
 	Unread []Unread
 }
 

@@ -33,7 +33,9 @@ type Network struct {
 	Nodes []Node
 	// Unagreed explains why no two nodes agree, if two or more are configured: which node is missing or
 	// differs, and since when. While it is set, nothing confirms that needs two nodes. WaitingPayments and
-	// WaitingTransactions count those that wait, up to 1,000 each. Everything else goes on.
+	// WaitingTransactions count those that wait, up to 1,000 each. Everything else goes on. If the nodes agree
+	// about the newest blocks, Unagreed names an old block about which they do not, and WaitingPayments counts
+	// the payments that are deep enough and wait for it.
 	Unagreed                             string
 	UnagreedSince                        time.Time
 	WaitingPayments, WaitingTransactions int

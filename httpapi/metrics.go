@@ -180,8 +180,13 @@ func (m *metrics) networks(report health.Report) {
 		},
 		{
 			"unagreed",
-			"1 while no two nodes agree, so that nothing confirms that needs two.",
+			"1 while no two nodes agree, so that payments wait that need two.",
 			func(n health.Network) float64 { return oneIf(n.Unagreed != "") },
+		},
+		{
+			"unread",
+			"Transfers, histories and blocks that could not be read yet, up to some hundreds.",
+			func(n health.Network) float64 { return float64(len(n.Follower.Unread)) },
 		},
 		{
 			"waiting_payments",

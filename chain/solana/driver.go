@@ -67,6 +67,7 @@ var _ interface {
 	chain.Driver
 	chain.AddressScanner
 	chain.AddressPoller
+	chain.ParentReader
 	chain.Agreed
 	chain.Finder
 	chain.Balancer

@@ -136,18 +136,29 @@ func (d *driver) refAt(ctx context.Context, e *endpoint, height uint64) (chain.R
 
 // RefAt returns the canonical block at a height. A height above the tip is fault.NotFound.
 func (d *driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
-	var ref chain.Ref
+	h, err := d.anyHeaderAt(ctx, height)
+	if err != nil {
+		return chain.Ref{}, err
+	}
 
-	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		h, err := d.headerAt(ctx, e, height)
-		if err == nil {
-			ref = h.ref()
-		}
+	return h.ref(), nil
+}
 
+// ParentAt implements chain.ParentReader.
+func (d *driver) ParentAt(ctx context.Context, height uint64) (string, error) {
+	h, err := d.anyHeaderAt(ctx, height)
+
+	return h.Parent, err
+}
+
+// anyHeaderAt returns the header at a height of the first node that has it; see RefAt.
+func (d *driver) anyHeaderAt(ctx context.Context, height uint64) (h blockHeader, err error) {
+	err = d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
+		h, err = d.headerAt(ctx, e, height)
 		return err
 	})
 
-	return ref, aboveTip(err, height)
+	return h, aboveTip(err, height)
 }
 
 // blockHeader is a block; its transactions are read only with their accounts.

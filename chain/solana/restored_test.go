@@ -15,6 +15,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/solana"
 	"github.com/seed-8ee7f392/payments/health"
+	"github.com/seed-8ee7f392/payments/internal/follow"
 )
 
 // restore has a node in front of another one know nothing that is before a slot.
@@ -176,5 +177,132 @@ func TestRestoredNodeStopsNothing(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// restoredReadings are the ways of reading a node that was restored.
+var restoredReadings = map[string]func(d *solana.BlockDriver) chain.Driver{
+	"by block":   func(d *solana.BlockDriver) chain.Driver { return d },
+	"by address": func(d *solana.BlockDriver) chain.Driver { return d.Histories() },
+}
+
+// A node that was restored from the very block that follows the last one that was read lacks nothing: its first block
+// names that one as its parent, in the process that read it and in one that starts, and after a fork the final one.
+func TestNodeWhoseFirstBlockFollowsTheCursor(t *testing.T) {
+	for name, reading := range restoredReadings {
+		t.Run(name, func(t *testing.T) {
+			n := startNode(t, solanago.TokenProgramID)
+			restored, to := newFaultyNode(t, n), newAddress(t)
+			start := func() chain.Driver {
+				return reading(n.driver(t, func(c *solana.Config) { c.RPC = restored.URL }))
+			}
+
+			// slotOf returns the slot of the newest block of a commitment. forget leaves the node the blocks above a
+			// slot; later ones are final.
+			slotOf := func(commitment string) (slot uint64) {
+				must(t, n.Call(&slot, "getSlot", map[string]any{"commitment": commitment}))
+				return slot
+			}
+			forget := func(slot uint64) {
+				restored.restore(slot + 1)
+				must(t, n.SolanaNode.Mine(40))
+			}
+
+			f := newFollowed(t, start(), to)
+			pay := func() {
+				t.Helper()
+
+				hash := n.pay(t, to, nativeAsset, 5_000_000)
+				must(t, n.SolanaNode.Mine(2))
+				f.steps(10)
+				f.wants(to, hash)
+
+				if f.cursor.Stopped != "" {
+					t.Fatalf("the network was stopped: %s", f.cursor.Stopped)
+				}
+			}
+
+			f.steps(5)
+			must(t, n.SolanaNode.Mine(40))
+			pay()
+
+			forget(slotOf("confirmed"))
+			pay()
+
+			forget(slotOf("confirmed"))
+			f.restart(start())
+			pay()
+
+			final := slotOf("finalized")
+			must(t, n.SolanaNode.Fork(2))
+			forget(final)
+			pay()
+		})
+	}
+}
+
+// What no node has any more is passed once a person resumes the network: everything since is read, what was paid in
+// between is looked for where a node has it again.
+func TestResumeReadsOnAtTheFirstBlockOfARestoredNode(t *testing.T) {
+	for name, reading := range restoredReadings {
+		t.Run(name, func(t *testing.T) {
+			n := startNode(t, solanago.TokenProgramID)
+			restored, to, other := newFaultyNode(t, n), newAddress(t), newAddress(t)
+			start := func() chain.Driver {
+				return reading(n.driver(t, func(c *solana.Config) { c.RPC = restored.URL }))
+			}
+
+			f := newFollowed(t, start(), to, other)
+			f.steps(5)
+
+			before := n.pay(t, to, nativeAsset, 5_000_000)
+			must(t, n.SolanaNode.Mine(40))
+			f.steps(5)
+			f.wants(to, before)
+
+			// The service is down; the node is restored meanwhile.
+			read, lost := f.cursor.At.Height, n.pay(t, to, nativeAsset, 6_000_000)
+			must(t, n.SolanaNode.Mine(9))
+
+			held := n.pay(t, to, n.asset, 7_000_000)
+			must(t, n.SolanaNode.Mine(3))
+
+			var slot uint64
+			must(t, n.Call(&slot, "getSlot", map[string]any{"commitment": "confirmed"}))
+			restored.restore(slot - 3)
+			must(t, n.SolanaNode.Mine(40)) // the first ones are final
+			f.restart(start())
+			f.steps(5)
+
+			if f.cursor.Stopped == "" || f.cursor.At.Height != read {
+				t.Fatalf("with blocks missing it is at block %d: %q", f.cursor.At.Height, f.cursor.Stopped)
+			}
+
+			passed, err := follow.Resume(t.Context(), f, f.driver, f.now)
+			must(t, err)
+
+			if passed == nil || passed.Next != read+1 {
+				t.Fatalf("above block %d was passed %+v", read, passed)
+			}
+
+			since := n.pay(t, other, nativeAsset, 8_000_000)
+			must(t, n.SolanaNode.Mine(2))
+			f.steps(60)
+			f.wants(to, held)
+			f.wants(other, since)
+
+			if _, found := f.seen[lost+"/"+string(to)]; found || f.cursor.Stopped != "" {
+				t.Fatalf("what no node has is read: %t; stopped: %q", found, f.cursor.Stopped)
+			}
+
+			restored.set(nil)
+			f.restart(start())
+			f.steps(300)
+			f.wants(to, lost)
+
+			if len(f.ranges) > 0 {
+				t.Errorf("left are %+v; health: %+v", f.ranges, f.follower.Health())
+			}
+		})
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -194,6 +195,10 @@ func (a *auditor) prepare(ctx context.Context, accounts []account.Account) error
 	a.unread = map[chain.Address]scan.Range{}
 
 	for _, r := range ranges {
+		if scanstate.IsGap(r) && r.Next <= a.out.At.Height {
+			a.out.Unread = append(a.out.Unread, audit.Blocks{From: r.Next, To: r.To})
+		}
+
 		for _, address := range r.Addresses {
 			a.unread[address] = r
 		}

@@ -117,5 +117,9 @@ func (a *auditor) unexplainedMessage(address chain.Address, asset chain.Asset, a
 		message += fmt.Sprintf(" yet: blocks %d to %d are still to be read for it", r.Next, r.To)
 	}
 
+	for _, blocks := range a.out.Unread {
+		message += fmt.Sprintf("; blocks %d to %d were not read, as no node had them", blocks.From, blocks.To)
+	}
+
 	return message
 }

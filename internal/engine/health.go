@@ -204,7 +204,8 @@ func (e *Engine) waitingTransfers(ctx context.Context, network string) ([]health
 const historyWithin = 2 * time.Minute
 
 // waitingHistories returns up to 100 addresses of a network, oldest first, a part of whose history has waited
-// to be read for more than historyWithin. It leaves out addresses that are named already.
+// to be read for more than historyWithin. It leaves out addresses that are named already. It also returns the
+// blocks that were passed, as no node had them.
 func (e *Engine) waitingHistories(
 	ctx context.Context,
 	network string,
@@ -220,6 +221,17 @@ func (e *Engine) waitingHistories(
 	}
 
 	for _, r := range ranges {
+		if scanstate.IsGap(r) {
+			waiting = append(waiting, health.Unread{
+				Height: r.Next,
+				Error: fmt.Sprintf(
+					"blocks %d to %d were not read: no node had them when the network was resumed; "+
+						"they are read once a node has them", r.Next, r.To,
+				),
+				Since: r.CreatedAt,
+			})
+		}
+
 		if len(r.Addresses) == 0 || known[string(r.Addresses[0])] ||
 			e.config.Now().Sub(r.CreatedAt) < historyWithin {
 			continue

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
+	"github.com/seed-8ee7f392/payments/invoice"
 )
 
 // paceNodes is how often the nodes of a network are compared, and nodesWithin the limit of one comparison. So
@@ -31,6 +32,7 @@ const maxWaiting = 1000
 type nodeWatch struct {
 	mu       sync.Mutex
 	unagreed map[string]unagreed
+	deep     map[string]map[string]bool // by network, the ids of payments that were deep enough and waited
 }
 
 // unagreed holds why and since when no two nodes of a network agree, and how many objects wait meanwhile.
@@ -38,6 +40,31 @@ type unagreed struct {
 	why                    string
 	since                  time.Time
 	payments, transactions int
+	// partly is set where that is so of some old blocks alone.
+	partly bool
+}
+
+// stillDeep returns those of the payments that are deep enough which were so the last time: others may be about to
+// confirm.
+func (w *nodeWatch) stillDeep(network string, payments []invoice.Payment) (still []invoice.Payment) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	now := map[string]bool{}
+
+	for _, p := range payments {
+		if now[p.ID] = true; w.deep[network][p.ID] {
+			still = append(still, p)
+		}
+	}
+
+	if w.deep == nil {
+		w.deep = map[string]map[string]bool{}
+	}
+
+	w.deep[network] = now
+
+	return still
 }
 
 // of returns the state of a network; the zero value while its nodes agree.
@@ -91,8 +118,18 @@ func (e *Engine) compareNodes(ctx context.Context, driver chain.Driver) (did boo
 	}
 
 	if err == nil && cursor.At.Time.Sub(head.Tip.Time) < lateBy {
-		e.nodes.set(network, unagreed{})
-		return false, nil
+		now := unagreed{since: e.config.Now(), partly: true}
+
+		now.payments, now.why, err = e.waitingDeep(limited, driver, agreed, cursor)
+		if err == nil {
+			e.nodes.set(network, now)
+		}
+
+		if limited.Err() != nil && ctx.Err() == nil {
+			err = nil // what was known stands
+		}
+
+		return false, err
 	}
 
 	now := unagreed{why: troubles(agreed.Nodes(), err), since: e.config.Now()}
@@ -189,6 +226,16 @@ func (e *Engine) addNodes(driver chain.Driver, n *health.Network) {
 	}
 
 	n.UnagreedSince, n.WaitingPayments, n.WaitingTransactions = now.since, now.payments, now.transactions
+	if now.partly {
+		n.Unagreed = fmt.Sprintf(
+			"%s: %d payments that are deep enough wait until a second node shows their blocks; others are confirmed",
+			now.why,
+			now.payments,
+		)
+
+		return
+	}
+
 	n.Unagreed = fmt.Sprintf(
 		"%s: nothing that needs two nodes is confirmed; %d payments and %d transactions wait",
 		now.why, now.payments, now.transactions,

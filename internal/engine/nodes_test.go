@@ -2,6 +2,7 @@ package engine
 
 import (
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -168,4 +169,98 @@ func TestHealthReportsTheNodes(t *testing.T) {
 	}; !reflect.DeepEqual(report.Networks[0].Nodes, want) {
 		t.Errorf("%+v", report.Networks[0].Nodes)
 	}
+}
+
+// A payment of which one node alone has the block waits, and is named within 30 seconds with its block and why, though
+// all else confirms. It is not named any more once it is confirmed.
+func TestPaymentInABlockThatOneNodeHasIsNamed(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	clock := func() time.Time { return at }
+	network := sim.New(sim.Config{Clock: clock, Nodes: 2})
+	e := newEngine(
+		t, map[string]string{"SIM/USD": "1"},
+		Config{Store: memory.New(), Drivers: []chain.Driver{network}, Now: clock},
+	)
+
+	made, err := e.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	create := func() invoice.Invoice {
+		t.Helper()
+
+		inv, err := e.Invoices.Create(t.Context(), invoice.CreateParams{
+			Owner:   event.Owner{AccountID: made.ID},
+			Options: []invoice.OptionParams{{Asset: "SIM", Network: "simnet", Amount: chain.Pow10(18)}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return inv
+	}
+	pay := func(inv invoice.Invoice) {
+		network.Pay(inv.Options[0].Address, "SIM", inv.Options[0].AmountDue)
+		network.Mine(13)
+	}
+	wants := func(inv invoice.Invoice, status invoice.Status) {
+		t.Helper()
+
+		if got, err := e.Invoices.Get(t.Context(), inv.Owner, inv.ID); err != nil || got.Status != status {
+			t.Errorf("the invoice is %s, want %s: %v", got.Status, status, err)
+		}
+	}
+	work := func(within time.Duration) health.Network {
+		t.Helper()
+
+		for end := at.Add(within); at.Before(end); at = at.Add(time.Second) {
+			network.Mine(1)
+
+			for range 4 {
+				_, _ = e.Step(t.Context())
+			}
+		}
+
+		report, err := e.Health(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return report.Networks[0]
+	}
+
+	// The service is down while it is paid, and one node is restored meanwhile.
+	first, second := create(), create()
+	work(5 * time.Second)
+	pay(first)
+
+	head, err := network.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	network.SetNode(1, sim.NodeFaults{PrunedBelow: head.Tip.Height - 5})
+
+	n := work(30 * time.Second)
+	block := strconv.FormatUint(head.Tip.Height-12, 10)
+
+	if n.WaitingPayments != 1 || n.Ready() || n.UnagreedSince.IsZero() ||
+		!strings.Contains(n.Unagreed, "simnet") || !strings.Contains(n.Unagreed, "block "+block) {
+		t.Errorf("%d payments wait since %s: %q", n.WaitingPayments, n.UnagreedSince, n.Unagreed)
+	}
+
+	wants(first, invoice.Pending)
+
+	pay(second)
+	work(5 * time.Second)
+	wants(second, invoice.Paid)
+
+	network.SetNode(1, sim.NodeFaults{})
+
+	if n = work(30 * time.Second); n.WaitingPayments != 0 || !n.Ready() || n.Unagreed != "" {
+		t.Errorf("with the block at both nodes %d payments wait: %q", n.WaitingPayments, n.Unagreed)
+	}
+
+	wants(first, invoice.Paid)
 }

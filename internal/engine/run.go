@@ -171,14 +171,31 @@ func (e *Engine) prune(ctx context.Context) (did bool, err error) {
 	return sent || answered, errors.Join(sentErr, answeredErr)
 }
 
-// Resume restarts a stopped network after a person looked into the reason that Health names. The engine then
-// trusts the node's answers anew, even for a fork below finality.
+// Resume is payments.Engine.Resume.
 func (e *Engine) Resume(ctx context.Context, network string) error {
-	if err := follow.Resume(
-		ctx, view[scan.Tx]{e.records(), e, func(tx Tx) scan.Tx { return tx }}, network,
-		e.config.Now(),
-	); err != nil {
+	driver, err := e.Networks.Driver(network)
+	if err != nil {
 		return err
+	}
+
+	passed, err := follow.Resume(
+		ctx, view[scan.Tx]{e.records(), e, func(tx Tx) scan.Tx { return tx }}, driver, e.config.Now(),
+	)
+	if err != nil {
+		return err
+	}
+
+	if passed != nil {
+		e.config.Log.WarnContext(
+			ctx,
+			"the network is read on above blocks that no node has; what was paid in them shows as balances alone",
+			"network",
+			network,
+			"from_height",
+			passed.Next,
+			"to_height",
+			passed.To,
+		)
 	}
 
 	e.Wake()

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/leases"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 )
 
 // maxRanges is how many ranges are looked at for one that can be read.
@@ -95,6 +97,11 @@ func (f *Follower) readRange(ctx context.Context, b *Batch, old scan.Range) (don
 
 	to := min(old.To, old.Next+f.size.now-1, b.Head.Tip.Height)
 
+	addresses, err := f.addressesOf(ctx, old)
+	if err != nil {
+		return rangeRead{}, err
+	}
+
 	switch {
 	case isOutcome(old):
 		var waits bool
@@ -105,10 +112,10 @@ func (f *Follower) readRange(ctx context.Context, b *Batch, old scan.Range) (don
 		done.next = old.Next + 1
 	case f.scanner == nil && f.partial != nil:
 		to = min(old.To, old.Next+rangeBlocks, b.Head.Tip.Height)
-		b.Blocks, err = f.transfers(ctx, old.Addresses, old.Next, to)
+		b.Blocks, err = f.transfers(ctx, addresses, old.Next, to)
 		done.next = to + 1
 	default:
-		b.Blocks, err = f.readOldBlocks(ctx, old, to)
+		b.Blocks, err = f.readOldBlocks(ctx, addresses, old.Next, to)
 
 		done.next = old.Next
 		if n := len(b.Blocks); n > 0 {
@@ -174,7 +181,7 @@ func (f *Follower) leaveRange(
 	}
 
 	addresses := old.Addresses
-	if len(addresses) == 0 {
+	if len(addresses) == 0 && !scanstate.IsGap(old) { // Health names gaps from the store
 		addresses = []chain.Address{""}
 	}
 
@@ -240,13 +247,31 @@ func prunedPart(old scan.Range, height uint64) *scan.Range {
 	return &part
 }
 
-// readOldBlocks reads the blocks of a range up to height to again; the last block returned is the last read.
-func (f *Follower) readOldBlocks(ctx context.Context, old scan.Range, to uint64) ([]chain.Block, error) {
-	if f.scanner != nil {
-		return f.scanner.Blocks(ctx, old.Next, to)
+// addressesOf returns the addresses that a range is read for by address: all of them for a gap. Blocks have them all.
+func (f *Follower) addressesOf(ctx context.Context, old scan.Range) ([]chain.Address, error) {
+	if f.scanner != nil || !scanstate.IsGap(old) {
+		return old.Addresses, nil
 	}
 
-	blocks, err := f.transfers(ctx, old.Addresses, old.Next, to)
+	listed, err := f.Addresses(ctx, time.Time{})
+	if err != nil {
+		return nil, fmt.Errorf("listing the addresses of %s: %w", f.network.Slug, err)
+	}
+
+	return addressesIn(listed), nil
+}
+
+// readOldBlocks reads blocks up to height to again; the last block returned is the last read.
+func (f *Follower) readOldBlocks(
+	ctx context.Context,
+	addresses []chain.Address,
+	from, to uint64,
+) ([]chain.Block, error) {
+	if f.scanner != nil {
+		return f.scanner.Blocks(ctx, from, to)
+	}
+
+	blocks, err := f.transfers(ctx, addresses, from, to)
 	if err != nil || (len(blocks) > 0 && blocks[len(blocks)-1].Height == to) {
 		return blocks, err
 	}

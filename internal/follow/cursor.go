@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
@@ -134,23 +133,4 @@ func (f *Follower) stop(ctx context.Context, cursor scan.Cursor, cause error) er
 // stoppedError returns the error of a step on a stopped network.
 func stoppedError(network, why string) error {
 	return fault.New(fault.Stopped, "network_stopped", "network %s is stopped: %s", network, why)
-}
-
-// Resume clears the stop of a network after a person looked into it. It forgets the final block: a fork below
-// that block is then walked back like any other. A network that is not stopped is fault.State.
-func Resume(ctx context.Context, db scanstate.DB, network string, now time.Time) error {
-	return db.Update(ctx, func(ctx context.Context, tx scan.Tx) error {
-		stored, ok, err := tx.Cursor(ctx, network)
-		if err != nil {
-			return err
-		}
-
-		if !ok || stored.Stopped == "" {
-			return fault.New(fault.State, "network_not_stopped", "network %s is not stopped", network)
-		}
-
-		stored.Stopped, stored.Final, stored.Safe, stored.UpdatedAt = "", chain.Ref{}, chain.Ref{}, now
-
-		return tx.PutCursor(ctx, &stored)
-	})
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
-	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // firstCursor returns the cursor of a network that was never followed: at the tip, or at the last block before
@@ -46,8 +46,8 @@ const (
 	clockBlocks = 12
 )
 
-// firstBlock returns the block above which what was paid to an address made at a time may be, or the oldest one that
-// the node has.
+// firstBlock returns the block above which what was paid to an address made at a time may be, or the one below the
+// oldest that the node has.
 func (f *Follower) firstBlock(ctx context.Context, tip chain.Ref, made time.Time) (chain.Ref, error) {
 	for {
 		timed, err := f.blockBefore(ctx, tip, made.Add(-clockMargin))
@@ -56,7 +56,7 @@ func (f *Follower) firstBlock(ctx context.Context, tip chain.Ref, made time.Time
 		}
 
 		earlier, err := f.Driver.RefAt(ctx, timed.Height-min(timed.Height, clockBlocks))
-		if fault.Code(err) == prunedCode {
+		if chaindata.IsPruned(err) {
 			return timed, nil
 		}
 
@@ -76,7 +76,7 @@ func (f *Follower) firstBlock(ctx context.Context, tip chain.Ref, made time.Time
 	}
 }
 
-// blockBefore returns the newest block timed before t, or the oldest one that the node has.
+// blockBefore returns the newest block timed before t, or the one below the oldest that the node has.
 func (f *Follower) blockBefore(ctx context.Context, tip chain.Ref, t time.Time) (chain.Ref, error) {
 	if tip.Time.Before(t) {
 		return tip, nil
@@ -91,7 +91,7 @@ func (f *Follower) blockBefore(ctx context.Context, tip chain.Ref, t time.Time) 
 		ref, err := f.Driver.RefAt(ctx, height)
 
 		switch {
-		case fault.Code(err) == prunedCode:
+		case chaindata.IsPruned(err):
 			low, before = height, chain.Ref{}
 		case err != nil:
 			return err
@@ -121,16 +121,23 @@ func (f *Follower) blockBefore(ctx context.Context, tip chain.Ref, t time.Time) 
 		return before, nil
 	}
 
-	if after.Height > 0 {
-		f.Log.WarnContext(
-			ctx,
-			"the node lacks blocks since the first address was made; what was paid in them shows as balances alone",
-			"network",
-			f.network.Slug,
-			"first_height",
-			after.Height,
-		)
+	if after.Height == 0 {
+		return after, nil
 	}
 
-	return after, nil
+	f.Log.WarnContext(
+		ctx,
+		"the node lacks blocks since the first address was made; what was paid in them shows as balances alone",
+		"network",
+		f.network.Slug,
+		"first_height",
+		after.Height,
+	)
+
+	below, err := chaindata.Below(ctx, f.Driver, after)
+	if chaindata.IsPruned(err) {
+		return after, nil // nothing names its parent
+	}
+
+	return below, err
 }

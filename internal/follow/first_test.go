@@ -137,7 +137,7 @@ func TestFirstReadingAfterAStop(t *testing.T) {
 				t.Fatalf("a node of another network: %v, cursor %+v", err, d.cursors["simnet"])
 			}
 
-			if err := follow.Resume(t.Context(), d, "simnet", now()); err != nil {
+			if _, err := follow.Resume(t.Context(), d, c, now()); err != nil {
 				t.Fatal(err)
 			}
 

@@ -18,12 +18,8 @@ import (
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
-const (
-	// unlinkedCode is the code of blocks that do not form a chain.
-	unlinkedCode = "blocks_not_linked"
-	// prunedCode is the code of a block that the node no longer has.
-	prunedCode = "node_pruned"
-)
+// unlinkedCode is the code of blocks that do not form a chain.
+const unlinkedCode = "blocks_not_linked"
 
 // Config holds the settings of a Follower.
 type Config struct {

@@ -527,7 +527,7 @@ func TestForkBelowFinalityStopsAndResumes(t *testing.T) {
 		t.Fatalf("a stopped network was read on: %v", err)
 	}
 
-	if err := follow.Resume(t.Context(), d, n, now()); err != nil {
+	if _, err := follow.Resume(t.Context(), d, c, now()); err != nil {
 		t.Fatal(err)
 	}
 

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // commonBlock returns the newest block that the cursor and the node agree on, and whether the chain
@@ -31,16 +32,16 @@ func (f *Follower) commonBlock(
 			continue
 		}
 
-		ref := head.Tip
-		if block.Height < ref.Height {
-			if ref, err = f.Driver.RefAt(ctx, block.Height); err != nil {
+		canonical := block.Hash == head.Tip.Hash
+		if block.Height < head.Tip.Height {
+			if canonical, err = chaindata.IsCanonical(ctx, f.Driver, block); err != nil {
 				return chain.Ref{}, false, fmt.Errorf(
 					"asking %s for block %d: %w", f.network.Slug, block.Height, err,
 				)
 			}
 		}
 
-		if ref.Hash == block.Hash {
+		if canonical {
 			if err := f.checkBase(cursor, head, block, forked); err != nil {
 				return chain.Ref{}, false, err
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/scanstate"
 )
 
@@ -51,12 +52,13 @@ func (f *Follower) poll(ctx context.Context, base, tip chain.Ref, forked bool) (
 		return nil, fmt.Errorf("listing the addresses of %s: %w", f.network.Slug, err)
 	}
 
-	addresses := make([]chain.Address, len(listed))
-	for i, cursor := range listed {
-		addresses[i] = cursor.Address
-	}
+	addresses := addressesIn(listed)
 
 	blocks, err := f.transfers(ctx, addresses, from, tip.Height)
+	if chaindata.IsPruned(err) && from <= base.Height {
+		blocks, err = f.transfers(ctx, addresses, base.Height+1, tip.Height) // what was read before is gone
+	}
+
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +86,16 @@ func (f *Follower) poll(ctx context.Context, base, tip chain.Ref, forked bool) (
 	}
 
 	return blocks, nil
+}
+
+// addressesIn returns the addresses of cursors, in order.
+func addressesIn(cursors []chain.AddressCursor) []chain.Address {
+	addresses := make([]chain.Address, len(cursors))
+	for i, cursor := range cursors {
+		addresses[i] = cursor.Address
+	}
+
+	return addresses
 }
 
 // transfers returns the blocks with transfers to addresses. It fails with fault.Unavailable when

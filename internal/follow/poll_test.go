@@ -30,6 +30,8 @@ type polled struct {
 	// asked runs before each answer.
 	asked func()
 	time  time.Time
+	// oldest is the first height of which the node has histories.
+	oldest uint64
 }
 
 func newPolled(c *sim.Chain) *polled {
@@ -61,6 +63,16 @@ func (p *polled) addresses(_ context.Context, since time.Time) ([]chain.AddressC
 	}
 
 	return out, nil
+}
+
+// ParentAt is that of the chain's blocks.
+func (p *polled) ParentAt(ctx context.Context, height uint64) (string, error) {
+	blocks, err := p.c.Blocks(ctx, height, height)
+	if err != nil {
+		return "", err
+	}
+
+	return blocks[0].Parent, nil
 }
 
 func (p *polled) TransfersTo(
@@ -433,7 +445,7 @@ func (r twoAtATime) ReadAddresses(
 	for _, cursor := range cursors {
 		read, _ := strconv.ParseUint(cursor.Position, 10, 64)
 
-		blocks, err := r.TransfersTo(ctx, []chain.Address{cursor.Address}, read+1, to)
+		blocks, err := r.TransfersTo(ctx, []chain.Address{cursor.Address}, max(read+1, r.oldest), to)
 		if err != nil {
 			return chain.AddressReading{}, err
 		}

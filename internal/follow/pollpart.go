@@ -14,6 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/health"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // activeFor is how long an address is read in every round after it was made, or something moved there.
@@ -197,12 +198,7 @@ func (f *Follower) positionsOf(
 	ctx context.Context,
 	chosen []chain.AddressCursor,
 ) (map[chain.Address]scan.Position, error) {
-	addresses := make([]chain.Address, len(chosen))
-	for i, cursor := range chosen {
-		addresses[i] = cursor.Address
-	}
-
-	rows, err := f.DB.Positions(ctx, f.network.Slug, addresses)
+	rows, err := f.DB.Positions(ctx, f.network.Slug, addressesIn(chosen))
 	if err != nil {
 		return nil, fmt.Errorf("reading up to where addresses of %s were read: %w", f.network.Slug, err)
 	}
@@ -322,12 +318,12 @@ func (f *Follower) checkUnmoved(ctx context.Context, b *Batch, at chain.Ref) err
 		return nil
 	}
 
-	ref, err := f.Driver.RefAt(ctx, at.Height)
+	unmoved, err := chaindata.IsCanonical(ctx, f.Driver, at)
 	if err != nil {
 		return fmt.Errorf("asking %s for block %d: %w", f.network.Slug, at.Height, err)
 	}
 
-	if ref.Hash != at.Hash {
+	if !unmoved {
 		return fault.New(
 			fault.Unavailable, unlinkedCode, "block %d of %s changed while the transfers were read",
 			at.Height, f.network.Slug,

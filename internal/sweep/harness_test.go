@@ -182,7 +182,8 @@ func (w *harness) read() {
 	for range 100 {
 		did, err := w.follower.Step(w.t.Context())
 		if errors.Is(err, fault.Stopped) { // deeper than final: a person has to look into it
-			did, err = true, follow.Resume(w.t.Context(), scanDB{w.store}, network, w.now)
+			did = true
+			_, err = follow.Resume(w.t.Context(), scanDB{w.store}, w.follower.Driver, w.now)
 		}
 
 		if w.process.Dead() {

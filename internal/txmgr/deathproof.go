@@ -2,6 +2,7 @@ package txmgr
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -91,9 +92,9 @@ func (d *walletWorker) proveTerminal(
 	return proof, err == nil, err
 }
 
-// stands reports whether a proof holds: two nodes have its blocks. If some attempt has no rival in a block,
-// no node may have an attempt either. On such networks no hash commits to the contents of a block, so one
-// node may have left the attempt out.
+// stands reports whether a proof holds: two nodes have its blocks. If some attempt has no rival in a block, all
+// blocks since must have been read, and no node may have an attempt either. On such networks no hash commits to
+// the contents of a block, so one node may have left the attempt out.
 func (d *walletWorker) stands(ctx context.Context, t wallet.Transaction, proof terminalProof) (bool, error) {
 	for _, block := range proof.blocks {
 		if !d.isAgreed(ctx, t, block) {
@@ -105,9 +106,43 @@ func (d *walletWorker) stands(ctx context.Context, t wallet.Transaction, proof t
 		return true, nil
 	}
 
+	if passed, err := d.isPassed(ctx, t); err != nil || passed {
+		return false, err
+	}
+
 	known, _, err := d.lookUp(ctx, t)
 
 	return known == "", err
+}
+
+// maxRanges bounds the ranges that are looked at.
+const maxRanges = 10_000
+
+// isPassed reports whether an attempt may be in blocks that nobody read: no node had them when the network was resumed
+// above them.
+func (d *walletWorker) isPassed(ctx context.Context, t wallet.Transaction) (bool, error) {
+	ranges, err := d.db.Ranges(ctx, t.Network, maxRanges)
+	if err != nil {
+		return false, &storeError{err}
+	}
+
+	passed := slices.IndexFunc(ranges, func(r scan.Range) bool {
+		return scanstate.IsGap(r) && slices.ContainsFunc(
+			t.Attempts, func(a wallet.Attempt) bool { return a.SignedHeight < r.To },
+		)
+	})
+	if passed < 0 {
+		return false, nil
+	}
+
+	why := fmt.Sprintf(
+		"blocks %d to %d may hold it, and were not read",
+		ranges[passed].Next,
+		ranges[passed].To,
+	)
+	d.logWait(ctx, t, why, false)
+
+	return true, nil
 }
 
 // isOwn reports whether we signed the transaction with a hash.

@@ -16,6 +16,7 @@ const (
 	TipReader         = "chain.TipReader"
 	BlockScanner      = "chain.BlockScanner"
 	AddressScanner    = "chain.AddressScanner"
+	ParentReader      = "chain.ParentReader"
 	Mempool           = "chain.Mempool"
 	Finder            = "chain.Finder"
 	Balancer          = "chain.Balancer"
@@ -70,6 +71,12 @@ var capabilities = []struct {
 	{TipReader, driverIs[chain.TipReader]},
 	{BlockScanner, driverIs[chain.BlockScanner]},
 	{AddressScanner, driverIs[chain.AddressScanner]},
+	{
+		ParentReader, // whole blocks name their parents
+		func(harness Harness) bool {
+			return driverIs[chain.BlockScanner](harness) || driverIs[chain.ParentReader](harness)
+		},
+	},
 	{Mempool, driverIs[chain.Mempool]},
 	{Finder, driverIs[chain.Finder]},
 	{Balancer, driverIs[chain.Balancer]},

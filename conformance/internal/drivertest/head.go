@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 var headTests = []testCase{
@@ -18,6 +19,7 @@ var headTests = []testCase{
 	{"RefAtTellsForksApart", []Capability{Forking}, testRefAtFork},
 	{"RefAtAboveTheTipIsNotFound", nil, testRefAtAbove},
 	{"RefAtOfAPrunedBlockIsStopped", []Capability{Pruning}, testRefAtPruned},
+	{"TheOldestBlockNamesItsParent", []Capability{Pruning, ParentReader}, testParentOfPruned},
 	{"ParseAddressIsCanonical", nil, testParseAddress},
 	{"ParseAddressRefusesWhatIsNone", nil, testParseAddressRefuses},
 }
@@ -184,6 +186,22 @@ func testRefAtPruned(e *env) {
 	e.expectFault("RefAt of a pruned block", err, fault.Stopped, "node_pruned")
 	_, err = e.Driver.RefAt(e.ctx, tip)
 	e.must("RefAt of the oldest block that is left", err)
+}
+
+func testParentOfPruned(e *env) {
+	e.mine(3)
+	tip := e.head().Tip.Height
+	below, err := e.Driver.RefAt(e.ctx, tip-1)
+	e.must("RefAt of a block that is to be pruned", err)
+	e.must("Pruner.Prune", e.Network.(control.Pruner).Prune(e.ctx, tip))
+	e.settle()
+
+	parent, err := chaindata.ParentOf(e.ctx, e.Driver, tip)
+	e.must("the parent of the oldest block that is left", err)
+
+	if parent != below.Hash {
+		e.t.Errorf("block %d names %s as its parent, block %d was %s", tip, parent, tip-1, below.Hash)
+	}
 }
 
 func testParseAddress(e *env) {

@@ -196,6 +196,11 @@ func solanaNode(t *testing.T, dial func(solana.Config) (payments.ChainDriver, er
 
 			return chain.Units(answer.Value)
 		},
+		forget: func(t *testing.T, below uint64) {
+			t.Helper()
+			noError(t, node.Prune(below))
+			noError(t, node.PruneRecords(below))
+		},
 	}
 }
 

@@ -40,6 +40,8 @@ type realNode struct {
 	// stranger is a new address, and held what the node says an address holds.
 	stranger func(t *testing.T) string
 	held     func(t *testing.T, of string) chain.Amount
+	// forget leaves the node the blocks from a height on, as if it had been restored; nil where it cannot.
+	forget func(t *testing.T, below uint64)
 }
 
 // realHarness is an engine over a real node and a database that can be restored.

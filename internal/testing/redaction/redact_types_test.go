@@ -60,6 +60,7 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[requestkey.Running](),
 	reflect.TypeFor[audit.Difference](),
 	reflect.TypeFor[audit.Network](),
+	reflect.TypeFor[audit.Blocks](),
 	reflect.TypeFor[audit.Record](),
 	reflect.TypeFor[audit.Recovery](),
 	reflect.TypeFor[audit.Report](),

@@ -18,6 +18,22 @@ type addressDriver struct {
 // chain.BlockScanner, in Solana's manner. Its blocks have no Spent; see Late.
 func (w *Windows) ByAddress() chain.Driver { return addressDriver{w, w} }
 
+// ParentAt returns the parent of the block at a height.
+func (d addressDriver) ParentAt(ctx context.Context, height uint64) (string, error) {
+	if err := d.w.call(ctx, MethodRefAt); err != nil {
+		return "", err
+	}
+
+	d.w.mu.Lock()
+	defer d.w.mu.Unlock()
+
+	if err := d.w.checkReadable(height); err != nil {
+		return "", err
+	}
+
+	return d.w.block(height).Parent, nil
+}
+
 // TransfersTo returns the blocks of a range with transfers to the addresses.
 func (d addressDriver) TransfersTo(
 	ctx context.Context,
