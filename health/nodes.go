@@ -8,8 +8,8 @@ type Node struct {
 	Name string
 	// Tip is the height of the newest block that it showed; 0 for none.
 	Tip uint64
-	// Trouble is what is wrong with it: "silent", "foreign", "forked", "behind", "disagrees" or "uncertain"; empty
-	// while nothing is. See chain.NodeTrouble. Since is since when, and Why says more.
+	// Trouble is what is wrong with it: "silent", "foreign", "forked", "behind", "disagrees", "refuses" or "uncertain";
+	// empty while nothing is. See chain.NodeTrouble. Since is since when, and Why says more.
 	Trouble string
 	Since   time.Time
 	Why     string

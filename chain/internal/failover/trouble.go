@@ -24,6 +24,7 @@ var worstFirst = []chain.NodeTrouble{
 	chain.NodeSilent,
 	chain.NodeDisagrees,
 	chain.NodeBehind,
+	chain.NodeRefuses,
 	chain.NodeUncertain,
 }
 
