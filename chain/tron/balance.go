@@ -211,36 +211,45 @@ func (r *solidReading) read(ctx context.Context) error {
 		return err
 	}
 
-	blocks, err := r.blocksBetween(ctx, r.node, r.at, after, true)
+	// Another backend of the node may be behind.
+	low, high := r.at, after
+	if after.Height < r.at.Height {
+		low, high = after, r.at
+	}
+
+	blocks, err := r.blocksBetween(ctx, r.node, low, high, true)
 	if err != nil {
 		return err
 	}
 
-	r.moveOn(blocks)
-	r.at = after
+	r.close(blocks, high == after)
+	r.at = high
 
 	return nil
 }
 
-// moveOn changes the balances that were known before some blocks, and leaves those open that moved in them while they
-// were read.
-func (r *solidReading) moveOn(blocks []*scannedBlock) {
+// close closes the open balances that did not move in some blocks: they may have been read before or after them. The
+// others were known before the blocks, and are moved on where after is set.
+func (r *solidReading) close(blocks []*scannedBlock, after bool) {
 	wasOpen := r.open
 	r.open = nil
 
 	for i, holding := range r.wanted {
+		isOpen := slices.Contains(wasOpen, i)
+		if r.failures[i] != nil || !isOpen && !after {
+			continue
+		}
+
 		in, out, err := holding.change(blocks)
-		if r.failures[i] != nil || err == nil && in.IsZero() && out.IsZero() {
-			continue
-		}
-
 		sum, ok := r.balances[i].AddOK(in)
-		if err != nil || !ok || sum.Less(out) || slices.Contains(wasOpen, i) {
-			r.open = append(r.open, i)
-			continue
-		}
 
-		r.balances[i] = sum.Sub(out)
+		switch {
+		case err == nil && in.IsZero() && out.IsZero():
+		case err == nil && ok && !isOpen && !sum.Less(out):
+			r.balances[i] = sum.Sub(out)
+		default:
+			r.open = append(r.open, i)
+		}
 	}
 }
 

@@ -179,6 +179,50 @@ func TestBalancesAreReadWhileBlocksAreSolidified(t *testing.T) {
 	}
 }
 
+// Behind one address there may be two nodes, one of which is a block behind: balances are read of both.
+func TestBalancesAreReadOfANodeWithABackendThatIsBehind(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{SolidLag: 4})
+	owner, payee := h.wallet(7), h.stranger()
+	h.mine(6)
+
+	_, err := h.Pay(t.Context(), payee, h.native, chain.Units(1_000_000))
+	h.must(err)
+	h.mine(5) // the newest solidified block pays
+
+	var (
+		behind json.RawMessage
+		looks  atomic.Int32
+	)
+
+	state := h.control("state", nil)
+	h.must(h.Call(t.Context(), "/wallet/getblockbynum", map[string]uint64{"num": state.Solid - 1}, &behind))
+
+	p := newProxy(t, h.TronNode)
+	p.intercept(func(path string, ask func() answer) answer {
+		if path == "/walletsolidity/getnowblock" && looks.Add(1)%2 == 0 {
+			return ok(string(behind))
+		}
+
+		return ask()
+	})
+
+	d := h.driver(t, viaNodes(p.URL), func(c *tron.Config) { c.Attempts = 1 })
+	head, err := h.d.Head(t.Context())
+	h.must(err)
+
+	got, err := d.Balances(t.Context(), head.Tip, []chain.Holding{
+		{Address: owner.Address, AssetID: h.native.ID},
+		{Address: payee, AssetID: h.native.ID},
+	})
+	if err != nil || got[0] != chain.Units(7_000_000) || got[1] != chain.Units(1_000_000) {
+		t.Errorf("%v, %v; want 7 and 1 TRX", got, err)
+	}
+
+	if looks.Load() != 3 {
+		t.Errorf("it looked %d times; what moved is read once more", looks.Load())
+	}
+}
+
 // Balances far before the solidified block are gone, and those far after it are not there yet.
 func TestBalancesFarFromTheSolidifiedBlock(t *testing.T) {
 	h := newHarness(t, testenv.TronOptions{SolidLag: 150})
