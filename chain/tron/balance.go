@@ -170,8 +170,11 @@ func (d *driver) solidBalances(
 	}
 
 	return chain.Ref{}, nil, nil, fault.Wrap(
-		failover.ErrNoState, fault.Unavailable, "balance_unreadable",
-		"the balance of %s changes with each block, faster than it is read", canonical(wanted[r.open[0]].owner),
+		failover.ErrNoState,
+		fault.Unavailable,
+		"balance_unreadable",
+		"the balance of %s changes with each block, faster than it is read",
+		canonical(wanted[r.open[0]].owner),
 	)
 }
 

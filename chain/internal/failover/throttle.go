@@ -97,7 +97,9 @@ func (t *throttle) RoundTrip(request *http.Request) (*http.Response, error) {
 		t.node.refused(called, wait)
 
 		if wait == 0 {
-			wait = time.Duration(float64(min(firstPause<<min(repeat, 8), longestPause)) * (0.5 + rand.Float64()))
+			wait = time.Duration(
+				float64(min(firstPause<<min(repeat, 8), longestPause)) * (0.5 + rand.Float64()),
+			)
 		}
 
 		next, ok := repeated(request)

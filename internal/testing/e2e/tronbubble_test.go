@@ -69,7 +69,11 @@ func newBubbleChain(t *testing.T, seed uint64) *bubbleChain {
 	c.token, err = abi.JSON(strings.NewReader(contracts.FalseOnSuccess.ABI))
 	must(t, err)
 
-	mint, err := c.token.Pack("mint", common.HexToAddress(outsider.Address), big.NewInt(1_000_000_000_000_000))
+	mint, err := c.token.Pack(
+		"mint",
+		common.HexToAddress(outsider.Address),
+		big.NewInt(1_000_000_000_000_000),
+	)
 	must(t, err)
 
 	c.node = testenv.Tron(t, testenv.TronOptions{

@@ -31,10 +31,21 @@ func TestTwoThirdsOfCallsRefusedStopNothing(t *testing.T) {
 
 		for _, what := range slices.Sorted(maps.Keys(undisturbed)) {
 			done, is := took[what]
-			t.Logf("%d: %-20s %8v where no call is refused, %8v where 67 %% are", seed, what, undisturbed[what], done)
+			t.Logf(
+				"%d: %-20s %8v where no call is refused, %8v where 67 %% are",
+				seed,
+				what,
+				undisturbed[what],
+				done,
+			)
 
 			if !is || done-undisturbed[what] > within {
-				t.Errorf("%s, a minute later than where no call is refused: done %t, after %v", what, is, done)
+				t.Errorf(
+					"%s, a minute later than where no call is refused: done %t, after %v",
+					what,
+					is,
+					done,
+				)
 			}
 		}
 
