@@ -92,7 +92,8 @@ func TestManyBalancesAreReadInGroups(t *testing.T) {
 	}
 }
 
-// A block that is solidified with each request has no balance read again that did not move, and is no fault of the node.
+// A block that is solidified with each request has no balance read again that did not move, and is no fault of the
+// node.
 func TestBalancesAreReadWhileBlocksAreSolidified(t *testing.T) {
 	h := newHarness(t, testenv.TronOptions{SolidLag: 4})
 	mover, still := h.stranger(), h.wallet(7)

@@ -25,8 +25,8 @@ const (
 	roundFor   = 2 * time.Second
 	roundCalls = 10
 
-	// A lower rate is tried until a node whose refusals do not depend on it would have refused trialRefusals calls. They
-	// do not where it refused inVain of them; trials begin freeFor after one that was in vain.
+	// A lower rate is tried until a node whose refusals do not depend on it would have refused trialRefusals calls.
+	// They do not where it refused inVain of them; trials begin freeFor after one that was in vain.
 	trialRefusals = 8
 	inVain        = 4
 	freeFor       = 30 * time.Second
@@ -36,8 +36,8 @@ const (
 	// belowAnswered is the rate that is tried, as a share of what was answered. raised is by what a rate is raised.
 	belowAnswered = 0.9
 	raised        = 1.25
-	// A rate that the node refused with the word for how long is not raised for holdFor times that, at most longestHold:
-	// each refusal costs as much.
+	// A rate that the node refused with the word for how long is not raised for holdFor times that, at most
+	// longestHold: each refusal costs as much.
 	holdFor     = 30
 	longestHold = 10 * time.Minute
 

@@ -104,8 +104,8 @@ func (c *bubbleChain) counts() map[string]int {
 	return maps.Clone(c.calls)
 }
 
-// bubbleConnection is the connection of a process to the node. Each call has one of its own: one that is kept open would
-// have the bubble's time stand still.
+// bubbleConnection is the connection of a process to the node. Each call has one of its own: one that is kept open
+// would have the bubble's time stand still.
 type bubbleConnection struct {
 	*bubbleChain
 	process string

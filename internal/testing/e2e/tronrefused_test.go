@@ -14,8 +14,8 @@ import (
 )
 
 // A node that refuses two of three calls, whatever their rate, delays nothing by a minute: payments confirm, a payout
-// is accepted and paid, and deposits are released, of a service of two processes on a chain that moves. Meanwhile Health
-// names the node, and says what it does.
+// is accepted and paid, and deposits are released, of a service of two processes on a chain that moves. Meanwhile
+// Health names the node, and says what it does.
 func TestTwoThirdsOfCallsRefusedStopNothing(t *testing.T) {
 	t.Parallel()
 
@@ -57,8 +57,8 @@ func TestTwoThirdsOfCallsRefusedStopNothing(t *testing.T) {
 	}
 }
 
-// playRefused plays the scenario with a share of the calls refused, in percent, and returns how long after the beginning
-// each thing was done.
+// playRefused plays the scenario with a share of the calls refused, in percent, and returns how long after the
+// beginning each thing was done.
 func playRefused(t *testing.T, percent int, seed uint64) (took map[string]time.Duration) {
 	t.Helper()
 
@@ -70,7 +70,9 @@ func playRefused(t *testing.T, percent int, seed uint64) (took map[string]time.D
 
 		s.fund()
 		c.refuse(percent)
+
 		took = s.playRefused()
+
 		t.Logf("calls: %v", c.counts())
 	})
 
