@@ -33,9 +33,12 @@ const (
 	// settles is how long what was called before a trial may count in a node's limit.
 	settles = time.Second
 
-	// belowAnswered is the rate that is tried, as a share of what was answered. raised is by what a rate is raised.
+	// belowAnswered is the rate that is tried, as a share of what was answered. raised is by what a rate is raised, and
+	// raisedFree while a share above mostly is refused whatever the rate: one that is too low costs most then.
 	belowAnswered = 0.9
 	raised        = 1.25
+	raisedFree    = 2
+	mostly        = 0.4
 	// A rate that the node refused with the word for how long is not raised for holdFor times that, at most
 	// longestHold: each refusal costs as much.
 	holdFor     = 30
@@ -262,7 +265,12 @@ func (p *pace) raise(now time.Time, r round) {
 		return
 	}
 
-	if p.setRate(p.rate*raised, now); p.rate > mostRate {
+	by := raised
+	if min(r.share(), p.freeShare) > mostly {
+		by = raisedFree
+	}
+
+	if p.setRate(p.rate*by, now); p.rate > mostRate {
 		p.rate = 0
 	}
 }
