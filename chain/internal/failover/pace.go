@@ -38,7 +38,7 @@ const (
 	belowAnswered = 0.9
 	raised        = 1.25
 	raisedFree    = 2
-	mostly        = 0.4
+	mostly        = 0.6
 	// A rate that the node refused with the word for how long is not raised for holdFor times that, at most
 	// longestHold: each refusal costs as much.
 	holdFor     = 30

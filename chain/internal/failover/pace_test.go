@@ -122,7 +122,7 @@ func TestTheRateIsThatOfWhatIsAnswered(t *testing.T) {
 		{"a limit of 3", 1, limited(3, tooMany), 30 * time.Second, 2.4, 0.12},
 		{"a limit of 10", 1, limited(10, tooMany), 30 * time.Second, 8, 0.12},
 		{"a limit of 50", 1, limited(50, tooMany), 30 * time.Second, 40, 0.12},
-		{"a limit of 10 for two processes", 2, limited(10, tooMany), 30 * time.Second, 7, 0.4},
+		{"a limit of 10 for two processes", 2, limited(10, tooMany), 30 * time.Second, 7, 0.6},
 		{"a limit of 10 that says when", 1, limited(10, func() *http.Response {
 			return status(http.StatusTooManyRequests, "Retry-After", "1")
 		}), 30 * time.Second, 6, 0.05},
