@@ -44,6 +44,8 @@ const (
 	NodeDisagrees NodeTrouble = "disagrees"
 	// NodeUncertain names a safe or final block that cannot be told from its tip.
 	NodeUncertain NodeTrouble = "uncertain"
+	// NodeRefuses refuses calls for the moment, as too many. They are repeated.
+	NodeRefuses NodeTrouble = "refuses"
 )
 
 // NodeState is what a driver knows about one of its nodes.

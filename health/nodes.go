@@ -8,8 +8,8 @@ type Node struct {
 	Name string
 	// Tip is the height of the newest block that the node returned; 0 for none.
 	Tip uint64
-	// Trouble is the node's problem: "silent", "foreign", "forked", "behind", "disagrees" or "uncertain";
-	// empty if there is none. See chain.NodeTrouble. Since is when it began, and Why explains it.
+	// Trouble is the node's problem: "silent", "foreign", "forked", "behind", "disagrees", "refuses" or
+	// "uncertain"; empty if there is none. See chain.NodeTrouble. Since is when it began, and Why explains it.
 	Trouble string
 	Since   time.Time
 	Why     string

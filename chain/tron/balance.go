@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/agree"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -23,14 +24,15 @@ var (
 //
 // Nodes have balances only at their newest block, where they include its pool, and at the solidified one. So
 // the solidified balance is read, and changed by the blocks between that block and at. A node has one request
-// for each balance and no batches, and a solidified block every 3 seconds: holdings are read in groups of
-// Config.Concurrency × balancesPerSlot, each at a solidified block of its own. It errors:
+// for each balance and no batches, and a solidified block every 3 seconds. That block may change while they are read:
+// what nothing moved meanwhile is the same at both. It errors:
 //   - fault.Unavailable (block_too_old): at is more than maxBalanceDistance blocks before the solidified one,
 //     and will stay so
 //   - fault.Unavailable (block_too_new): it is as far after it, as the network solidifies nothing
 //   - fault.Unavailable (block_unknown): at is not in the node's chain
 //   - fault.Unavailable (balance_unreadable): a transaction in between may change the balance in a way that
-//     is not read (staking, exchanges), until its block is solidified
+//     is not read (staking, exchanges), until its block is solidified; or each block changes the balance, and is
+//     solidified before it was read
 //   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number, or no two of
 //     the nodes say the same (chain.ErrNotAgreed)
 func (d *driver) Balances(
@@ -62,7 +64,7 @@ func (d *driver) balancesAt(at chain.Ref) agree.ReadBalances[*endpoint] {
 			return nil, nil, err
 		}
 
-		for group := range slices.Chunk(wanted, cap(node.slots)*balancesPerSlot) {
+		for group := range slices.Chunk(wanted, balancesAtOnce) {
 			solid, balances, failures, err := d.solidBalances(ctx, node, at, group)
 			if err != nil {
 				return nil, nil, err
@@ -115,9 +117,12 @@ func (d *driver) parseHoldings(holdings []chain.Holding) ([]holding, error) {
 	return parsed, nil
 }
 
-// balancesPerSlot is how many balances are read one after another at one solidified block, which lasts for 3
-// seconds: at 100 ms a request, within half of that.
-const balancesPerSlot = 12
+// balancesAtOnce is how many balances are read between two looks at the solidified block: what moved meanwhile is read
+// again.
+const balancesAtOnce = 48
+
+// maxReadings is how often a balance is read that each block changes.
+const maxReadings = 4
 
 // holding is an asset of an address.
 type holding struct {
@@ -125,56 +130,130 @@ type holding struct {
 	asset chain.Asset
 }
 
-// solidBalances returns the balances at the newest solidified block, and what the contracts answered that
-// have no balance to return. It reads them again when that block changes meanwhile, and none where those at a block do
-// not follow from them.
+// solidBalances returns the balances at a solidified block, and what the contracts answered that have no balance to
+// return; none where those at a block do not follow from them. Of those that moved while the solidified block changed,
+// what was read before is moved on, and what was read meanwhile is read again.
 func (d *driver) solidBalances(
 	ctx context.Context,
 	node *endpoint,
 	at chain.Ref,
 	wanted []holding,
 ) (solid chain.Ref, balances []chain.Amount, failures []error, err error) {
-	balances, failures = make([]chain.Amount, len(wanted)), make([]error, len(wanted))
-
-	before, err := node.latest(ctx, solidified)
-	if err == nil {
-		err = checkDistance(before, at)
+	r := solidReading{
+		driver:   d,
+		node:     node,
+		wanted:   wanted,
+		balances: make([]chain.Amount, len(wanted)),
+		failures: make([]error, len(wanted)),
 	}
 
-	for range 4 {
+	if r.at, err = node.latest(ctx, solidified); err == nil {
+		err = checkDistance(r.at, at)
+	}
+
+	for i := range wanted {
+		r.open = append(r.open, i)
+	}
+
+	for range maxReadings {
+		if err == nil {
+			err = r.read(ctx)
+		}
+
 		if err != nil {
 			return chain.Ref{}, nil, nil, err
 		}
 
-		g, gctx := errgroup.WithContext(ctx)
-		g.SetLimit(cap(node.slots))
-
-		for i, holding := range wanted {
-			g.Go(func() (err error) {
-				balances[i], err = node.balanceOf(gctx, solidified, holding)
-				if failures[i] = nil; errors.Is(err, errNoNumber) {
-					failures[i], err = err, nil
-				}
-
-				return err
-			})
+		if len(r.open) == 0 {
+			return r.at, r.balances, r.failures, nil
 		}
-
-		if err := g.Wait(); err != nil {
-			return chain.Ref{}, nil, nil, err
-		}
-
-		var after chain.Ref
-		if after, err = node.latest(ctx, solidified); err == nil && after.Hash == before.Hash {
-			return after, balances, failures, nil
-		}
-
-		before = after
 	}
 
-	return chain.Ref{}, nil, nil, node.Garbled(
-		"its solidified block changes faster than balances can be read at it",
+	return chain.Ref{}, nil, nil, fault.Wrap(
+		failover.ErrNoState,
+		fault.Unavailable,
+		"balance_unreadable",
+		"the balance of %s changes with each block, faster than it is read",
+		canonical(wanted[r.open[0]].owner),
 	)
+}
+
+// solidReading is the reading of balances at one node's solidified block.
+type solidReading struct {
+	*driver
+	node     *endpoint
+	wanted   []holding
+	balances []chain.Amount
+	failures []error
+	at       chain.Ref // of the balances that are not open
+	open     []int     // indexes of those that are to be read
+}
+
+// read reads the open balances, and moves on to the solidified block after that.
+func (r *solidReading) read(ctx context.Context) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(cap(r.node.slots))
+
+	for _, i := range r.open {
+		g.Go(func() (err error) {
+			r.balances[i], err = r.node.balanceOf(gctx, solidified, r.wanted[i])
+			if r.failures[i] = nil; errors.Is(err, errNoNumber) {
+				r.failures[i], err = err, nil
+			}
+
+			return err
+		})
+	}
+
+	if err := g.Wait(); err != nil {
+		return err
+	}
+
+	after, err := r.node.latest(ctx, solidified)
+	if err != nil {
+		return err
+	}
+
+	// Another backend of the node may be behind.
+	low, high := r.at, after
+	if after.Height < r.at.Height {
+		low, high = after, r.at
+	}
+
+	blocks, err := r.blocksBetween(ctx, r.node, low, high, true)
+	if err != nil {
+		return err
+	}
+
+	r.close(blocks, high == after)
+	r.at = high
+
+	return nil
+}
+
+// close closes the open balances that did not move in some blocks: they may have been read before or after them. The
+// others were known before the blocks, and are moved on where after is set.
+func (r *solidReading) close(blocks []*scannedBlock, after bool) {
+	wasOpen := r.open
+	r.open = nil
+
+	for i, holding := range r.wanted {
+		isOpen := slices.Contains(wasOpen, i)
+		if r.failures[i] != nil || !isOpen && !after {
+			continue
+		}
+
+		in, out, err := holding.change(blocks)
+		sum, ok := r.balances[i].AddOK(in)
+
+		switch {
+		case err == nil && in.IsZero() && out.IsZero():
+		case err == nil && ok && !isOpen && !sum.Less(out):
+			r.balances[i] = sum.Sub(out)
+		default:
+			r.open = append(r.open, i)
+		}
+	}
 }
 
 // balanceOf returns the balance of a holding at one of the node's services, in base units.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -88,6 +89,138 @@ func TestManyBalancesAreReadInGroups(t *testing.T) {
 
 	if got := reads.Load(); got > 400 {
 		t.Errorf("240 balances took %d requests", got)
+	}
+}
+
+// A block that is solidified with each request has no balance read again that did not move, and is no fault of the
+// node.
+func TestBalancesAreReadWhileBlocksAreSolidified(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{SolidLag: 4})
+	mover, still := h.stranger(), h.wallet(7)
+	h.must(h.Fund(t.Context(), still.Address, h.usdt, chain.Units(3_000_000)))
+	h.mine(6)
+
+	payIn := func(blocks int) {
+		for range blocks {
+			_, err := h.Pay(t.Context(), mover, h.native, chain.Units(1_000_000))
+			if err = errors.Join(err, h.Mine(t.Context(), 1)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+
+	payIn(4) // blocks that are solidified while balances are read
+
+	var (
+		reads, others atomic.Int32
+		forever       atomic.Bool // each block moves it
+		logs          bytes.Buffer
+	)
+
+	p := newProxy(t, h.TronNode)
+	d := h.driver(t, viaNodes(p.URL), func(c *tron.Config) {
+		c.Concurrency, c.Logger = 1, slog.New(slog.NewTextHandler(&logs, nil))
+	})
+	head, err := d.Head(t.Context())
+	h.must(err)
+	_, err = d.Blocks(t.Context(), head.Tip.Height-8, head.Tip.Height)
+	h.must(err)
+
+	p.intercept(func(path string, ask func() answer) answer {
+		a := ask()
+
+		switch {
+		case !strings.HasPrefix(path, "/walletsolidity/"), strings.HasSuffix(path, "/getnowblock"):
+			others.Add(1)
+		case forever.Load():
+			reads.Add(1)
+			payIn(1)
+		default:
+			reads.Add(1)
+
+			if err := h.Mine(t.Context(), 1); err != nil {
+				t.Error(err)
+			}
+		}
+
+		return a
+	})
+
+	holdings := []chain.Holding{{Address: mover, AssetID: h.native.ID}}
+	want := []chain.Amount{chain.Units(4_000_000)}
+
+	for range 4 {
+		holdings = append(
+			holdings,
+			chain.Holding{Address: still.Address, AssetID: h.native.ID},
+			chain.Holding{Address: still.Address, AssetID: h.usdt.ID},
+		)
+		want = append(want, chain.Units(7_000_000), chain.Units(3_000_000))
+	}
+
+	got, err := d.Balances(t.Context(), head.Tip, holdings)
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v; want %v", got, err, want)
+	}
+
+	if reads.Load() != int32(len(holdings))+1 {
+		t.Errorf("%d balances took %d requests; want one more", len(holdings), reads.Load())
+	}
+
+	t.Logf("%d requests beside %d of balances", others.Load(), reads.Load())
+
+	payIn(5)
+	forever.Store(true)
+
+	_, err = d.Balances(t.Context(), head.Tip, holdings[:1])
+	wantFault(t, err, fault.Unavailable, "balance_unreadable")
+
+	if logs.Len() > 0 {
+		t.Errorf("logged: %s", logs.String())
+	}
+}
+
+// Behind one address there may be two nodes, one of which is a block behind: balances are read of both.
+func TestBalancesAreReadOfANodeWithABackendThatIsBehind(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{SolidLag: 4})
+	owner, payee := h.wallet(7), h.stranger()
+	h.mine(6)
+
+	_, err := h.Pay(t.Context(), payee, h.native, chain.Units(1_000_000))
+	h.must(err)
+	h.mine(5) // the newest solidified block pays
+
+	var (
+		behind json.RawMessage
+		looks  atomic.Int32
+	)
+
+	state := h.control("state", nil)
+	h.must(h.Call(t.Context(), "/wallet/getblockbynum", map[string]uint64{"num": state.Solid - 1}, &behind))
+
+	p := newProxy(t, h.TronNode)
+	p.intercept(func(path string, ask func() answer) answer {
+		if path == "/walletsolidity/getnowblock" && looks.Add(1)%2 == 0 {
+			return ok(string(behind))
+		}
+
+		return ask()
+	})
+
+	d := h.driver(t, viaNodes(p.URL), func(c *tron.Config) { c.Attempts = 1 })
+	head, err := h.d.Head(t.Context())
+	h.must(err)
+
+	got, err := d.Balances(t.Context(), head.Tip, []chain.Holding{
+		{Address: owner.Address, AssetID: h.native.ID},
+		{Address: payee, AssetID: h.native.ID},
+	})
+	if err != nil || got[0] != chain.Units(7_000_000) || got[1] != chain.Units(1_000_000) {
+		t.Errorf("%v, %v; want 7 and 1 TRX", got, err)
+	}
+
+	if looks.Load() != 3 {
+		t.Errorf("it looked %d times; what moved is read once more", looks.Load())
 	}
 }
 

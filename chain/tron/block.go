@@ -3,6 +3,7 @@ package tron
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -241,6 +242,29 @@ func (c *blockCache) put(block *scannedBlock) {
 	delete(c.byID, c.order[c.next])
 	c.order[c.next] = block.Hash
 	c.next = (c.next + 1) % len(c.order)
+}
+
+// between returns the blocks above low up to high, which is at least as high; ok is false where one is missing.
+func (c *blockCache) between(low, high chain.Ref) (blocks []*scannedBlock, ok bool) {
+	if high.Height < low.Height || high.Height-low.Height > uint64(len(c.order)) {
+		return nil, false
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	blocks = make([]*scannedBlock, high.Height-low.Height)
+	id := high.Hash
+
+	for i := range slices.Backward(blocks) {
+		if blocks[i] = c.byID[id]; blocks[i] == nil {
+			return nil, false
+		}
+
+		id = blocks[i].Parent
+	}
+
+	return blocks, id == low.Hash
 }
 
 // forget drops a block, which is then read anew.

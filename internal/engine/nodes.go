@@ -198,6 +198,7 @@ var predicates = map[chain.NodeTrouble]string{
 	chain.NodeBehind:    "is behind",
 	chain.NodeDisagrees: "disagrees with another one",
 	chain.NodeUncertain: "calls its newest block final",
+	chain.NodeRefuses:   "refuses calls",
 }
 
 // addNodes adds the nodes of a network to its report.

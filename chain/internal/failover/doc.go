@@ -5,7 +5,9 @@
 // their block (EVM, Tron): returning to the preferred node costs nothing. Where answers depend on
 // one node's mempool or ledger (Bitcoin, Solana), the node that answered last is called first.
 //
-// set.go holds the failover loop, send.go sends to every node, node.go holds the health of one node,
-// failure.go the errors. secrets.go keeps API keys out of messages, and config.go holds defaults that all
-// drivers share.
+// A node that refuses calls is called as often as it answered, unless it refuses as large a share then: pace.go.
+//
+// set.go holds the failover loop, throttle.go repeats refused calls, send.go sends to every node, node.go holds the
+// health of one node, failure.go the errors. secrets.go keeps API keys out of messages, and config.go holds defaults
+// that all drivers share.
 package failover

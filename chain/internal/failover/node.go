@@ -29,7 +29,7 @@ type Node struct {
 	troubles       map[chain.NodeTrouble]trouble
 	version        string
 	warnings       []string
-	bucket         bucket
+	pace           pace
 	alone          bool // no other node can answer
 }
 

@@ -2,12 +2,15 @@ package failover
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
 )
 
 const (
@@ -18,9 +21,10 @@ const (
 
 	// maxRepeats is how often one call is repeated at most.
 	maxRepeats = 20
-	// firstPause and longestPause bound the pause before a call is repeated where the node does not say when.
+	// firstPause and longestPause bound the pause before a call is repeated where the node does not say when. The rate
+	// of all calls is not theirs to keep (pace).
 	firstPause   = 50 * time.Millisecond
-	longestPause = 400 * time.Millisecond
+	longestPause = 100 * time.Millisecond
 )
 
 // Throttled returns a copy of an HTTP client for the calls to this node. A call that the node refuses for the moment is
@@ -42,7 +46,13 @@ func (n *Node) Throttled(
 		base = http.DefaultTransport
 	}
 
-	throttled.Transport = &throttle{node: n, base: base, timeout: timeout, isLater: isLater}
+	throttled.Transport = &throttle{
+		node:    n,
+		base:    base,
+		timeout: timeout,
+		isLater: isLater,
+		turn:    make(chan struct{}, 1),
+	}
 
 	return &throttled
 }
@@ -53,6 +63,7 @@ type throttle struct {
 	base    http.RoundTripper
 	timeout time.Duration
 	isLater func(body []byte) bool
+	turn    chan struct{} // of the call that waits for the node; the others are in line behind it
 }
 
 // RoundTrip sends a request, again where the node asks for that.
@@ -61,15 +72,16 @@ func (t *throttle) RoundTrip(request *http.Request) (*http.Response, error) {
 	left := t.node.patience()
 
 	for repeat := 0; ; repeat++ {
-		wait := t.node.throttledFor()
-		if wait > left {
+		wait, err := t.awaitTurn(ctx, &left)
+		if err != nil {
+			return nil, err
+		}
+
+		if wait > 0 {
 			return tooManyRequests(request, wait), nil
 		}
 
-		left -= wait
-		if err := sleep(ctx, max(wait, t.node.nextCall())); err != nil {
-			return nil, err
-		}
+		called := time.Now()
 
 		answer, err := t.try(request)
 		if err != nil {
@@ -78,11 +90,11 @@ func (t *throttle) RoundTrip(request *http.Request) (*http.Response, error) {
 
 		wait, later := laterOf(answer, time.Now(), t.isLater)
 		if !later {
-			t.node.accepted()
+			t.node.accepted(called)
 			return answer, nil
 		}
 
-		t.node.refused(wait)
+		t.node.refused(called, wait)
 
 		if wait == 0 {
 			wait = time.Duration(
@@ -103,6 +115,39 @@ func (t *throttle) RoundTrip(request *http.Request) (*http.Response, error) {
 
 		if err := sleep(ctx, wait); err != nil {
 			return nil, err
+		}
+	}
+}
+
+// awaitTurn waits until the node may be called, at most for as long as is left, which it lowers by the time that the
+// node asked for. tooLong is the time that the node asks for where that is more than what is left.
+func (t *throttle) awaitTurn(ctx context.Context, left *time.Duration) (tooLong time.Duration, err error) {
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+
+	for {
+		wait := t.node.throttledFor()
+		if wait > *left {
+			return wait, nil
+		}
+
+		*left -= wait
+
+		if wait == 0 {
+			wait = t.node.nextCall()
+		}
+
+		if wait == 0 {
+			return 0, nil
+		}
+
+		// The rate may change meanwhile.
+		if err := sleep(ctx, min(wait, max(longestPause, t.node.throttledFor()))); err != nil {
+			return 0, err
 		}
 	}
 }
@@ -181,102 +226,64 @@ func sleep(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-const (
-	// minRate and maxRate bound the learned rate, in calls a second; above maxRate none is kept.
-	minRate = 5
-	maxRate = 200
-	// fasterBy is added to the rate for each call that was answered; slowerBy multiplies it when calls are refused.
-	fasterBy = 0.1
-	slowerBy = 0.8
-)
-
-// bucket is a token bucket with the rate that a node bears, learned from its refusals. The zero bucket has no limit.
-type bucket struct {
-	rate   float64 // calls a second; 0 for no limit
-	tokens float64
-	filled time.Time
-
-	second   time.Time // of the count
-	answered float64   // in that second
-	slowed   time.Time
-}
-
-// nextCall takes a token and returns how long to wait for it.
-func (b *bucket) nextCall(now time.Time) time.Duration {
-	if b.rate == 0 {
-		return 0
-	}
-
-	b.tokens = min(b.tokens+b.rate*now.Sub(b.filled).Seconds(), max(1, b.rate/2)) - 1
-	b.filled = now
-
-	return time.Duration(max(0, -b.tokens) / b.rate * float64(time.Second))
-}
-
-// accepted takes an answer into account.
-func (b *bucket) accepted(now time.Time) {
-	if now.Sub(b.second) >= time.Second {
-		b.second, b.answered = now, 0
-	}
-
-	b.answered++
-
-	if b.rate > 0 {
-		b.rate += fasterBy
-	}
-
-	if b.rate > maxRate {
-		b.rate = 0
-	}
-}
-
-// refused takes a refusal into account, of several within a second the first.
-func (b *bucket) refused(now time.Time) {
-	if now.Sub(b.slowed) < time.Second {
-		return
-	}
-
-	b.slowed = now
-
-	if b.rate == 0 {
-		b.rate, b.tokens, b.filled = max(b.answered, minRate/slowerBy), 0, now
-	}
-
-	b.rate = max(b.rate*slowerBy, minRate)
-}
-
-// nextCall takes a token of the node's rate and returns how long to wait for it.
+// nextCall takes a token of the node's rate, or returns how long it takes until there is one.
 func (n *Node) nextCall() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 
-	return n.bucket.nextCall(time.Now())
+	return n.pace.nextCall(time.Now())
 }
 
-func (n *Node) accepted() {
+// accepted takes an answer to a call into account, which was made at a time.
+func (n *Node) accepted(called time.Time) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	ended := n.pace.accepted(called, time.Now())
+	n.mu.Unlock()
 
-	n.bucket.accepted(time.Now())
-}
-
-// refused takes into account that the node has asked to be left alone for a time; 0 where it did not say for how long.
-func (n *Node) refused(wait time.Duration) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-
-	now := time.Now()
-	n.bucket.refused(now)
-
-	if wait > 0 {
-		n.throttledUntil = now.Add(wait)
+	if ended {
+		n.noteRefusals()
 	}
+}
+
+// refused takes into account that the node refused a call, which was made at a time, and has asked to be left alone for
+// a time; 0 where it did not say for how long.
+func (n *Node) refused(called time.Time, wait time.Duration) {
+	n.mu.Lock()
+	ended := n.pace.refused(called, time.Now(), wait)
+	n.mu.Unlock()
+
+	n.leaveAlone(wait)
+
+	if ended {
+		n.noteRefusals()
+	}
+}
+
+// leaveAlone has the node left alone for a time.
+func (n *Node) leaveAlone(wait time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+
+	if until := time.Now().Add(wait); wait > 0 && until.After(n.throttledUntil) {
+		n.throttledUntil = until
+	}
+}
+
+// noteRefusals notes that the node refuses calls, or no longer does.
+func (n *Node) noteRefusals() {
+	n.mu.Lock()
+	last := n.pace.last
+	n.mu.Unlock()
+
+	n.Note(chain.NodeRefuses, last.share() > tolerated, fmt.Sprintf(
+		"it refused %d of %d calls as too many; each is made again", last.refused, last.calls(),
+	))
 }
 
 // NoteLater notes how long a response asks to be left alone for, for a driver that does not repeat refused calls.
 func (n *Node) NoteLater(answer *http.Response) {
-	if wait, later := laterOf(answer, time.Now(), nil); later && wait > 0 {
-		n.refused(wait)
+	if wait, later := laterOf(answer, time.Now(), nil); later {
+		n.leaveAlone(wait)
 	}
 }
 

@@ -25,6 +25,7 @@ var worstFirst = []chain.NodeTrouble{
 	chain.NodeSilent,
 	chain.NodeDisagrees,
 	chain.NodeBehind,
+	chain.NodeRefuses,
 	chain.NodeUncertain,
 }
 
