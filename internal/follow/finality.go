@@ -14,78 +14,99 @@ import (
 // no new block comes.
 const finalityEvery = 3 * time.Second
 
-// finalityRead reads the safe and the final block concurrently with a batch, so that no block waits for them.
-// Its methods do nothing on nil, for a driver that reads them with the tip.
+// finalityPatience is how long a batch waits for a reading of finality that began with it. A node that does not
+// answer delays no block longer; the reading goes on, and a later batch has its result.
+const finalityPatience = 2 * time.Second
+
+// finalityRead reads the safe and the final block beside the batches, so that no block waits for them.
 type finalityRead struct {
-	read func() (chain.Head, error)
-	done chan struct{} // nil until begin
-	head chain.Head
-	err  error
+	begun time.Time // zero until begin
+	stop  context.CancelFunc
+	done  chan struct{}
+	head  chain.Head
+	err   error
 }
 
-// begin begins the reading, unless it has begun.
-func (r *finalityRead) begin() {
-	if r == nil || r.done != nil {
+// begin begins the reading, unless it has begun. It goes on when ctx ends.
+func (f *Follower) begin(ctx context.Context, r *finalityRead) {
+	if r == nil || !r.begun.IsZero() {
 		return
 	}
 
-	r.done = make(chan struct{})
+	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
+	r.begun, r.done = time.Now(), make(chan struct{})
 
 	go func() {
 		defer close(r.done)
+		defer hostcall.Recover(ctx, f.Log, "Head of "+f.network.Slug, &r.err)
 
-		r.head, r.err = r.read()
+		r.head, r.err = f.readFinality(ctx)
 	}()
 }
 
-// isBegun waits for the end of the reading, and reports whether there was one.
-func (r *finalityRead) isBegun() bool {
-	if r == nil || r.done == nil {
+// isDone reports whether the reading has ended. It waits until finalityPatience is over since the beginning.
+func (r *finalityRead) isDone(ctx context.Context) bool {
+	if r == nil || r.begun.IsZero() {
 		return false
 	}
 
-	<-r.done
+	patience := time.NewTimer(finalityPatience - time.Since(r.begun))
+	defer patience.Stop()
 
-	return true
+	select {
+	case <-r.done:
+		return true
+	case <-patience.C:
+		return false
+	case <-ctx.Done():
+		return false
+	}
 }
 
-// readBeside returns a reading of the safe and the final block beside a batch; nil if the driver reads them
-// with the tip. It begins the reading once finalityEvery is over. Otherwise new blocks on a slower network
-// begin it, and forks do. end stops the reading.
-func (f *Follower) readBeside(ctx context.Context, stored scan.Cursor) (r *finalityRead, end func()) {
-	if _, ok := f.Driver.(chain.TipReader); !ok || !isFollowed(stored) {
-		return nil, func() {}
+// endReading ends the reading of finality.
+func (f *Follower) endReading() {
+	if r := f.beside; r != nil && !r.begun.IsZero() {
+		r.stop()
+		<-r.done
 	}
 
-	ctx, stop := context.WithCancel(ctx)
+	f.beside = nil
+}
 
-	r = &finalityRead{read: func() (head chain.Head, err error) {
-		defer hostcall.Recover(ctx, f.Log, "Head of "+f.network.Slug, &err)
-
-		return f.readFinality(ctx)
-	}}
-
-	if since := f.Now().Sub(f.finalityAt); since < 0 || since >= max(finalityEvery, f.Pace()) {
-		r.begin()
+// readBeside returns the reading of the safe and the final block beside the batches; nil if the driver reads them
+// with the tip, and no second node has to agree. Of a driver that reads its tip alone it begins the reading once
+// finalityEvery is over. New blocks on a slower network begin it, and forks do.
+func (f *Follower) readBeside(ctx context.Context, stored scan.Cursor) *finalityRead {
+	_, tips := f.Driver.(chain.TipReader)
+	if _, several := f.agreed(); !tips && !several || !isFollowed(stored) {
+		return nil
 	}
 
-	return r, func() {
-		stop()
-		r.isBegun()
+	if f.beside == nil {
+		f.beside = &finalityRead{}
 	}
+
+	if since := f.Now().Sub(f.finalityAt); tips && (since < 0 || since >= max(finalityEvery, f.Pace())) {
+		f.begin(ctx, f.beside)
+	}
+
+	return f.beside
 }
 
 // fillFinality sets the safe and the final block of a batch if they were read beside it. After a fork it reads
 // them in any case, as the recorded ones may have left the chain.
-func (f *Follower) fillFinality(b *Batch, beside *finalityRead) error {
+func (f *Follower) fillFinality(ctx context.Context, b *Batch, beside *finalityRead) error {
 	if b.Rewound {
-		beside.begin()
+		f.begin(ctx, beside)
 	}
 
-	if !beside.isBegun() {
+	if !beside.isDone(ctx) {
 		return nil
 	}
 
+	beside.stop()
+
+	f.beside = nil
 	if beside.err != nil {
 		return fmt.Errorf("asking %s for its finality: %w", f.network.Slug, beside.err)
 	}
@@ -110,20 +131,6 @@ func (f *Follower) readFinality(ctx context.Context) (chain.Head, error) {
 	}
 
 	return head, nil
-}
-
-// agreeFinality returns a head with the safe and the final block of readFinality. It asks the nodes only if one
-// of the blocks differs from the recorded one.
-func (f *Follower) agreeFinality(ctx context.Context, stored scan.Cursor, head chain.Head) (chain.Head, error) {
-	_, ok := f.agreed()
-	if !ok || head.Safe.Hash == stored.Safe.Hash && head.Final.Hash == stored.Final.Hash {
-		return head, nil
-	}
-
-	shared, err := f.readFinality(ctx)
-	head.Safe, head.Final = shared.Safe, shared.Final
-
-	return head, err
 }
 
 // agreed returns the driver as chain.Agreed; ok is false if it has no second node to compare with.

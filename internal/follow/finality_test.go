@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -398,4 +399,82 @@ func TestFinalityOfAnotherBranchIsNotStored(t *testing.T) {
 	if cursor().Final.Hash != tip.Hash {
 		t.Errorf("the final block is %+v, want the last one that was read, %+v", cursor().Final, tip)
 	}
+}
+
+// slow is a driver whose second node takes a time to answer.
+type slow struct {
+	*sim.Chain
+	takes time.Duration
+}
+
+func (s *slow) Nodes() []chain.NodeState { return make([]chain.NodeState, 2) }
+
+func (s *slow) AgreedHead(ctx context.Context) (chain.Head, error) {
+	select {
+	case <-time.After(s.takes):
+		return s.Chain.AgreedHead(ctx)
+	case <-ctx.Done():
+		return chain.Head{}, ctx.Err()
+	}
+}
+
+// A node that does not answer when it is compared delays no block: what is final comes with a later batch.
+func TestNodeThatDoesNotAnswerDelaysNoBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, d := sim.New(sim.Config{Clock: time.Now}), newDB()
+		driver := &slow{Chain: c}
+
+		f, err := follow.New(follow.Config{
+			Driver:       driver,
+			Handler:      ledger{d, c},
+			DB:           d,
+			Owner:        "a",
+			Now:          time.Now,
+			Log:          quiet(),
+			FirstAddress: longAgo,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		defer func() {
+			if err := f.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}()
+
+		c.Mine(40)
+		drainAll(t, f)
+
+		driver.takes = 20 * time.Second
+		final, begun := d.cursors["simnet"].Final, time.Now()
+
+		for i := range 5 {
+			tip := c.Mine(1)
+			before := time.Now()
+
+			if _, err := f.Step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+
+			took, most := time.Since(before), []time.Duration{2 * time.Second, 0}[min(i, 1)]
+			if d.cursors["simnet"].At != tip || took > most {
+				t.Errorf("after %s block %d of %d is read", took, d.cursors["simnet"].At.Height, tip.Height)
+			}
+
+			time.Sleep(time.Second)
+		}
+
+		if d.cursors["simnet"].Final != final {
+			t.Error("finality moved though nodes did not agree about it")
+		}
+
+		time.Sleep(driver.takes - time.Since(begun))
+		c.Mine(1)
+		drainAll(t, f)
+
+		if d.cursors["simnet"].Final.Height <= final.Height {
+			t.Error("finality does not move once the node has answered")
+		}
+	})
 }

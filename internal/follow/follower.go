@@ -76,9 +76,11 @@ type Follower struct {
 	shown    chain.Ref // the last block that a node showed
 	// finalityAt is when the safe and the final block were last read apart from the tip.
 	finalityAt time.Time
-	atRest     atomic.Bool
-	pace       atomic.Int64 // the time between blocks as it was measured, in nanoseconds; 0: not yet
-	health     health.Follower
+	// beside is the reading of finality that no batch has used yet.
+	beside *finalityRead
+	atRest atomic.Bool
+	pace   atomic.Int64 // the time between blocks as it was measured, in nanoseconds; 0: not yet
+	health health.Follower
 
 	// report is the value of Health: health as it was after the last step. A step may hang as long as its
 	// node does.

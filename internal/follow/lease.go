@@ -77,6 +77,8 @@ func (f *Follower) Release(ctx context.Context) error {
 
 	defer f.publish()
 
+	f.endReading()
+
 	return f.release(ctx)
 }
 

@@ -12,8 +12,7 @@ import (
 
 // readBatch returns the next batch, or nil when there is nothing new.
 func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, error) {
-	beside, end := f.readBeside(ctx, stored)
-	defer end()
+	beside := f.readBeside(ctx, stored)
 
 	head, err := f.readHead(ctx, stored, beside)
 	if err != nil {
@@ -32,7 +31,7 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 
 	linked, err := f.fillBlocks(ctx, b, stored)
 	if err == nil {
-		err = f.fillFinality(b, beside)
+		err = f.fillFinality(ctx, b, beside)
 	}
 
 	if err != nil {
@@ -86,26 +85,39 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 	return b, nil
 }
 
-// readHead returns the head of the network; without finality if that is read beside.
+// readHead returns the head of the network. Its finality is that of the first reading; later it is read beside, if
+// the tip can be read alone or a second node has to agree.
 func (f *Follower) readHead(
 	ctx context.Context,
 	stored scan.Cursor,
 	beside *finalityRead,
 ) (head chain.Head, err error) {
 	tips, ok := f.Driver.(chain.TipReader)
-	if !ok || beside == nil {
-		if head, err = f.Driver.Head(ctx); err == nil {
-			head, err = f.agreeFinality(ctx, stored, head)
+	if ok && beside != nil {
+		if head.Tip, err = tips.Tip(ctx); err == nil && !f.IsFast() && head.Tip.Hash != stored.Tip.Hash {
+			f.begin(ctx, beside)
 		}
 
 		return head, err
 	}
 
-	if head.Tip, err = tips.Tip(ctx); err == nil && !f.IsFast() && head.Tip.Hash != stored.Tip.Hash {
-		beside.begin()
+	head, err = f.Driver.Head(ctx)
+
+	switch _, several := f.agreed(); {
+	case err != nil || !several:
+		return head, err
+	case beside == nil:
+		shared, err := f.readFinality(ctx)
+		head.Safe, head.Final = shared.Safe, shared.Final
+
+		return head, err
+	case head.Safe.Hash != stored.Safe.Hash || head.Final.Hash != stored.Final.Hash:
+		f.begin(ctx, beside)
 	}
 
-	return head, err
+	head.Safe, head.Final = chain.Ref{}, chain.Ref{}
+
+	return head, nil
 }
 
 // isFollowed reports whether any block of a network was ever read. A network that was stopped before that has
