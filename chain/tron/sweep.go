@@ -186,8 +186,9 @@ func (p *sweepPlan) planToken(ctx context.Context) ([]chain.SweepStep, error) {
 	return append(steps, sweep), nil
 }
 
-// spendableTRX returns the sun that a token sweep may burn: the residue as far as the address holds it, or
-// after a top-up the whole balance. active is false before the address is an account.
+// spendableTRX returns the sun that a token sweep may burn: the residue as far as the address holds it. After a
+// top-up it is the whole balance, and at least the residue: blocks proved the top-up, and a node that says less must
+// not cause another one. active is false before the address is an account.
 func (p *sweepPlan) spendableTRX(ctx context.Context) (sun chain.Amount, active bool, err error) {
 	deposit, err := parseAddress(string(p.release.Deposit.Address))
 	if err != nil {
@@ -195,11 +196,11 @@ func (p *sweepPlan) spendableTRX(ctx context.Context) (sun chain.Amount, active 
 	}
 
 	account, err := p.node.account(ctx, full, deposit)
-	if err != nil || slices.Contains(p.release.Done, chain.StepTopUp) {
-		return account.balance, account.exists, err
+	if slices.Contains(p.release.Done, chain.StepTopUp) {
+		return chaindata.Max(account.balance, p.release.Residue), account.exists, err
 	}
 
-	return chaindata.Min(account.balance, p.release.Residue), account.exists, nil
+	return chaindata.Min(account.balance, p.release.Residue), account.exists, err
 }
 
 // planStep returns a step with its expected and its largest fee, and what they follow from.
