@@ -3,6 +3,7 @@ package bitcoin
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"encoding/json"
 	"sync"
 	"time"
@@ -56,12 +57,12 @@ func (d *driver) readFeeRates(ctx context.Context, node *endpoint) (feeRates, er
 	rates.estimate = max(min(rates.estimate, most), int64(d.config.MinFeeRate), rates.minRelay)
 
 	if rates.minRelay >= most && said.minRelay > most || rates.minRelay < said.minRelay && !shared {
-		return feeRates{}, fault.New(
+		return feeRates{}, fault.Wrap(
+			fmt.Errorf("node %s says so", node.Host),
 			fault.Limited,
 			"fee_above_maximum",
-			"node %s takes no transaction below %d satoshi per 1000 vB: Config.MaxFeeRate is %d, the newest blocks "+
-				"paid up to %d",
-			node.Host,
+			"the network takes no transaction below %d satoshi per 1000 vB: Config.MaxFeeRate is %d, the newest "+
+				"blocks paid up to %d",
 			said.minRelay,
 			d.config.MaxFeeRate,
 			shown.paid,

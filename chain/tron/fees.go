@@ -2,6 +2,7 @@ package tron
 
 import (
 	"context"
+	"fmt"
 	"errors"
 	"slices"
 
@@ -235,9 +236,10 @@ const (
 // that needs a fee limit above Config.MaxFeeLimit. No block proves a price.
 func (d *driver) checkPrices(node *endpoint, params chainParams, energy uint64) error {
 	tooDear := func(what string, said, highest uint64) error {
-		return fault.New(
-			fault.Limited, "fee_above_maximum", "node %s of network %s asks for %d sun %s, more than %d",
-			node.Host, d.network.Slug, said, what, highest,
+		return fault.Wrap(
+			fmt.Errorf("node %s says so", node.Host),
+			fault.Limited, "fee_above_maximum", "network %s asks for %d sun %s, more than %d",
+			d.network.Slug, said, what, highest,
 		)
 	}
 
