@@ -18,8 +18,8 @@ import (
 //
 // They are verified: the header must have the block's id, the transactions with their signatures and results
 // the header's transaction root, and each transaction a receipt with the same result. Other answers are
-// fault.Unavailable. A header or transaction with fields that this package does not know is reported in
-// Unverified where it has another id or root without them.
+// fault.Unavailable. Unverified names a header or transaction with unknown fields whose id or root does not match
+// without them.
 //
 // No hash binds the logs of a receipt. Where another node has the blocks too, what two nodes show alike is returned,
 // and a transaction of which no two show the same is in Unread (agreedBlocks).

@@ -44,8 +44,8 @@ func IsCanonical(ctx context.Context, driver chain.Driver, block chain.Ref) (boo
 	return err == nil && parent == block.Hash, err
 }
 
-// Below returns the block below one that a node has, as that names it: no node need have it. It is timed as the one
-// above. The errors are those of RefAt.
+// Below returns the parent of a block. The block itself names it, so no node needs to have it. Its time is that of the
+// block. The errors are those of RefAt.
 func Below(ctx context.Context, driver chain.Driver, above chain.Ref) (chain.Ref, error) {
 	parent, err := ParentOf(ctx, driver, above.Height)
 	if err != nil {

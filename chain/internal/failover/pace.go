@@ -203,7 +203,7 @@ func (p *pace) turnSecond(now time.Time) {
 	}
 }
 
-// endRound makes something of the calls that were counted, once they are enough.
+// endRound adapts the rate once a round has enough calls, and begins the next round. ended reports whether it did.
 func (p *pace) endRound(now time.Time) (ended bool) {
 	r := p.round
 
