@@ -3,8 +3,8 @@ package bitcoin
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 

@@ -2,8 +2,8 @@ package tron
 
 import (
 	"context"
-	"fmt"
 	"errors"
+	"fmt"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
