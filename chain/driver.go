@@ -36,7 +36,7 @@ type BlockScanner interface {
 	Blocks(ctx context.Context, from, to uint64) ([]Block, error)
 }
 
-// ParentReader reads which parent a block names. It proves that the last block that was read is still in the chain where
+// ParentReader reads which parent a block names. It proves that the last block that was read is still in the chain if
 // no node has that one any more. A BlockScanner needs no ParentReader; without either the network then stops.
 type ParentReader interface {
 	// ParentAt returns the hash of the parent that the canonical block at a height names. Its errors are those of

@@ -96,8 +96,8 @@ func TestOneNodeNamesNoRateAloneAboveWhatBlocksPaid(t *testing.T) {
 	}
 }
 
-// What the miner of a verified block claimed beyond its subsidy shows what its transactions paid. One node may say twice
-// that alone where the block was full, and no more than that where it had room: it may have held our own alone.
+// What the miner of a verified block claimed beyond its subsidy shows what its transactions paid. One node may say
+// twice that alone where the block was full, and no more than that where it had room: it may have held our own alone.
 func TestVerifiedBlocksShowWhatIsPaid(t *testing.T) {
 	for name, c := range map[string]struct {
 		filling int // bytes

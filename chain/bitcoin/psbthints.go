@@ -178,7 +178,8 @@ func (e *endpoint) previousTxs(ctx context.Context, coins []candidate) (map[stri
 
 		calls[i] = newCall("getrawtransaction", coin.Outpoint.TxHash, 0)
 		if coin.Height > 0 && blocks[i].decode(e, &block) == nil {
-			calls[i].args = append(calls[i].args, block) // lets a node without an index of transactions find it
+			// It lets a node without an index of transactions find it.
+			calls[i].args = append(calls[i].args, block)
 		}
 	}
 

@@ -100,8 +100,9 @@ func (d *driver) rateBound(shown shownRate) price.Bound {
 	}
 }
 
-// readShown returns the highest rates that verified blocks show. Where a node says more than that allows, and its newest
-// block is not known, it reads its newest blocks. A node that does not show them says no more than is known.
+// readShown returns the highest rates that verified blocks paid. If the node's rate is above the bound for that, and
+// its newest block is not known, readShown reads the node's newest blocks. If the node does not give them, the result
+// stays as it was.
 func (d *driver) readShown(ctx context.Context, node *endpoint, said int64) shownRate {
 	shown, _ := d.shown.highest(0)
 	if satoshiAmount(said).Cmp(d.rateBound(shown).Alone) <= 0 {

@@ -190,6 +190,7 @@ func (b *fakeBlock) seal(parent common.Hash, chainID uint64) {
 
 	b.header["parentHash"], b.header["logsBloom"] = parent, types.Bloom{}
 	b.header["difficulty"], b.header["gasLimit"], b.header["gasUsed"] = "0x0", "0x1c9c380", "0x5208"
+
 	if b.full {
 		b.header["gasUsed"] = b.header["gasLimit"]
 	}

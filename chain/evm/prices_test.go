@@ -228,6 +228,7 @@ func TestOwnTransactionsRaiseNoPrice(t *testing.T) {
 
 					newest := &n.blocks[len(n.blocks)-1]
 					newest.full, newest.txs[0]["maxPriorityFeePerGas"] = c.full, hexutil.Uint64(paid)
+
 					n.seal(len(n.blocks) - 1)
 				})
 			}

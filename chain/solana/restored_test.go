@@ -234,6 +234,7 @@ func TestNodeWhoseFirstBlockFollowsTheCursor(t *testing.T) {
 			pay()
 
 			final := slotOf("finalized")
+
 			must(t, n.SolanaNode.Fork(2))
 			forget(final)
 			pay()

@@ -232,6 +232,7 @@ func TestPaymentInABlockThatOneNodeHasIsNamed(t *testing.T) {
 
 	// The service is down while it is paid, and one node is restored meanwhile.
 	first, second := create(), create()
+
 	work(5 * time.Second)
 	pay(first)
 

@@ -394,6 +394,7 @@ func TestFinalityOfAnotherBranchIsNotStored(t *testing.T) {
 	// What is final above the last block that was read makes that one final.
 	driver.final, driver.has = chain.Ref{Height: 500, Hash: "not read"}, func(chain.Ref) bool { return true }
 	tip := c.Mine(1)
+
 	drainAll(t, f)
 
 	if cursor().Final.Hash != tip.Hash {

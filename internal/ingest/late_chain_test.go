@@ -196,7 +196,8 @@ func TestNodeOnAnotherBranchOrphansNothingThatWaits(t *testing.T) {
 	w.mine(8)
 	w.wantSum(d.ID, dollars(99), 0)
 
-	if rows, err = w.store.Retries(t.Context(), network, w.clock().AddDate(1, 0, 0), 10); err != nil || len(rows) > 0 {
+	rows, err = w.store.Retries(t.Context(), network, w.clock().AddDate(1, 0, 0), 10)
+	if err != nil || len(rows) > 0 {
 		t.Errorf("%d rows are left, %v", len(rows), err)
 	}
 }

@@ -195,7 +195,10 @@ func (in *intake) forgetRetries(ctx context.Context) error {
 	}
 
 	for _, r := range rows {
-		stays := slices.ContainsFunc(in.p.batch.Blocks, func(b chain.Block) bool { return b.Hash == r.Block.Hash })
+		stays := slices.ContainsFunc(
+			in.p.batch.Blocks,
+			func(b chain.Block) bool { return b.Hash == r.Block.Hash },
+		)
 		if stays || r.Block.Height <= in.p.batch.ForkedFrom.Height {
 			continue
 		}

@@ -35,7 +35,8 @@ func open(t *tree) *treeStore { return openOn(t, t) }
 func openOn(b kv.Backend, t *tree) *treeStore {
 	st, err := kv.Open(context.Background(), b)
 	if err != nil {
-		panic(fmt.Sprintf("a tree in memory cannot be opened: %v", err)) // a tree in memory has no way to fail
+		// A tree in memory has no way to fail.
+		panic(fmt.Sprintf("a tree in memory cannot be opened: %v", err))
 	}
 
 	counting, ok := st.(webhook.BacklogReader)

@@ -25,6 +25,7 @@ func (w *forgotten) down(above uint64, meanwhile func()) (read uint64) {
 	w.t.Helper()
 
 	read = w.health().Height
+
 	meanwhile()
 
 	for range 24 { // the oldest ones that the node has are final
