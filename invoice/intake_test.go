@@ -381,6 +381,7 @@ func TestRefusedConfirmationWaits(t *testing.T) {
 	broken = false
 
 	w.pass(time.Minute)
+	w.follow()
 	w.retry()
 
 	if p := w.onlyPayment(inv.ID); p.Status != invoice.Orphaned {

@@ -55,10 +55,14 @@ func (r *finalityRead) isDone(ctx context.Context) bool {
 
 	select {
 	case <-r.done:
-		return true
 	case <-patience.C:
-		return false
 	case <-ctx.Done():
+	}
+
+	select {
+	case <-r.done:
+		return true
+	default:
 		return false
 	}
 }
@@ -74,11 +78,10 @@ func (f *Follower) endReading() {
 }
 
 // readBeside returns the reading of the safe and the final block beside the batches; nil if the driver reads them
-// with the tip, and no second node has to agree. Of a driver that reads its tip alone it begins the reading once
-// finalityEvery is over. New blocks on a slower network begin it, and forks do.
+// with the tip. It begins the reading once finalityEvery is over. New blocks on a slower network begin it, and forks
+// do.
 func (f *Follower) readBeside(ctx context.Context, stored scan.Cursor) *finalityRead {
-	_, tips := f.Driver.(chain.TipReader)
-	if _, several := f.agreed(); !tips && !several || !isFollowed(stored) {
+	if _, ok := f.Driver.(chain.TipReader); !ok || !isFollowed(stored) {
 		return nil
 	}
 
@@ -86,7 +89,7 @@ func (f *Follower) readBeside(ctx context.Context, stored scan.Cursor) *finality
 		f.beside = &finalityRead{}
 	}
 
-	if since := f.Now().Sub(f.finalityAt); tips && (since < 0 || since >= max(finalityEvery, f.Pace())) {
+	if since := f.Now().Sub(f.finalityAt); since < 0 || since >= max(finalityEvery, f.Pace()) {
 		f.begin(ctx, f.beside)
 	}
 

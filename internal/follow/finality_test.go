@@ -410,6 +410,12 @@ type slow struct {
 
 func (s *slow) Nodes() []chain.NodeState { return make([]chain.NodeState, 2) }
 
+func (s *slow) Tip(ctx context.Context) (chain.Ref, error) {
+	head, err := s.Head(ctx)
+
+	return head.Tip, err
+}
+
 func (s *slow) AgreedHead(ctx context.Context) (chain.Head, error) {
 	select {
 	case <-time.After(s.takes):
@@ -470,7 +476,7 @@ func TestNodeThatDoesNotAnswerDelaysNoBlock(t *testing.T) {
 			t.Error("finality moved though nodes did not agree about it")
 		}
 
-		time.Sleep(driver.takes - time.Since(begun))
+		time.Sleep(driver.takes + time.Second - time.Since(begun))
 		c.Mine(1)
 		drainAll(t, f)
 

@@ -85,8 +85,8 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 	return b, nil
 }
 
-// readHead returns the head of the network. Its finality is that of the first reading; later it is read beside, if
-// the tip can be read alone or a second node has to agree.
+// readHead returns the head of the network, without finality if that is read beside. If several nodes have to agree
+// about finality, they are asked once one of the blocks differs from the recorded one.
 func (f *Follower) readHead(
 	ctx context.Context,
 	stored scan.Cursor,
@@ -103,21 +103,15 @@ func (f *Follower) readHead(
 
 	head, err = f.Driver.Head(ctx)
 
-	switch _, several := f.agreed(); {
-	case err != nil || !several:
+	_, several := f.agreed()
+	if err != nil || !several || head.Safe.Hash == stored.Safe.Hash && head.Final.Hash == stored.Final.Hash {
 		return head, err
-	case beside == nil:
-		shared, err := f.readFinality(ctx)
-		head.Safe, head.Final = shared.Safe, shared.Final
-
-		return head, err
-	case head.Safe.Hash != stored.Safe.Hash || head.Final.Hash != stored.Final.Hash:
-		f.begin(ctx, beside)
 	}
 
-	head.Safe, head.Final = chain.Ref{}, chain.Ref{}
+	shared, err := f.readFinality(ctx)
+	head.Safe, head.Final = shared.Safe, shared.Final
 
-	return head, nil
+	return head, err
 }
 
 // isFollowed reports whether any block of a network was ever read. A network that was stopped before that has
