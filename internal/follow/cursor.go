@@ -25,10 +25,8 @@ func branchOf(cursor scan.Cursor, b *Batch) scan.Cursor {
 	return cursor
 }
 
-// nextCursor returns the cursor after the batch is stored.
-func (f *Follower) nextCursor(cursor scan.Cursor, b *Batch) scan.Cursor {
-	next := branchOf(cursor, b)
-
+// nextCursor returns the cursor after the batch is stored. next is its branch, see branchOf.
+func (f *Follower) nextCursor(cursor, next scan.Cursor, b *Batch) scan.Cursor {
 	// Forget safe and final blocks that a fork removed, or that were not read and another block was read
 	// instead.
 	standing := func(ref chain.Ref) chain.Ref {

@@ -38,11 +38,12 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 		return nil, err
 	}
 
-	f.proveFinality(ctx, branchOf(cursor, b), &b.Head)
+	branch := branchOf(cursor, b)
+	f.proveFinality(ctx, branch, &b.Head)
 
 	head, base, forked = b.Head, b.ForkedFrom, b.Rewound
 
-	next := f.nextCursor(cursor, b)
+	next := f.nextCursor(cursor, branch, b)
 	if !linked || contradicts(next, head.Safe) || contradicts(next, head.Final) {
 		// The chain forked between the two calls: the next step finds the fork. What is final on one branch says
 		// nothing of another.

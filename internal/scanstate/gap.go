@@ -23,5 +23,5 @@ func NewGap(network string, from, to uint64, now time.Time) *scan.Range {
 	}
 }
 
-// IsGap reports whether a range is a gap, or what is left of one.
+// IsGap reports whether a range is a gap, or the part of a gap that is still to be read.
 func IsGap(r scan.Range) bool { return strings.HasPrefix(r.ID, gapPrefix) }

@@ -192,7 +192,7 @@ func askSeveral[N failover.Member, V any](
 // the transaction is in Unread, and Unverified is set. Its signers stay in Spent if two nodes agree about
 // them, because its presence in the block must not be lost. A block of a single node is returned unchanged.
 //
-// Only some nodes show internal transfers: those that no two nodes show alike are left out.
+// Not every node shows internal transfers. One that no two nodes show alike is left out.
 func Merge(shown []chain.Block) chain.Block {
 	if len(shown) == 1 {
 		return shown[0]

@@ -119,8 +119,8 @@ func (t *throttle) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 }
 
-// awaitTurn waits until the node may be called, at most for as long as is left, which it lowers by the time that the
-// node asked for. tooLong is the time that the node asks for where that is more than what is left.
+// awaitTurn waits until the node may be called. It subtracts the delays that the node asked for from left. If the node
+// asks for a longer delay than left, awaitTurn does not wait, and tooLong is that delay.
 func (t *throttle) awaitTurn(ctx context.Context, left *time.Duration) (tooLong time.Duration, err error) {
 	select {
 	case t.turn <- struct{}{}:
